@@ -14,7 +14,38 @@ use rqps_model::metric::Metric;
 use rqps_model::run::{Dataset, Run, Status, StepRecord};
 use rqps_stats::summary::median;
 
-pub(super) fn run_facts(run: &Run) -> RunFacts {
+/// When rqps was started for a sitting of a result set: more than once if it was resumed.
+type Begun<'a> = BTreeMap<(&'a str, u32), BTreeSet<&'a str>>;
+
+pub(super) fn run_facts(dataset: &Dataset) -> Vec<RunFacts> {
+    let mut begun = Begun::new();
+    for run in dataset.runs.iter().filter(|run| run.record.node.is_none()) {
+        if let Some(sitting) = &run.record.sitting {
+            let place = (run.result_set.as_str(), sitting.number);
+            begun.entry(place).or_default().insert(&sitting.begun);
+        }
+    }
+    dataset.runs.iter().map(|run| facts_of(run, &begun)).collect()
+}
+
+/// The result set, the host where it has several, and the sitting where its plan has several. What
+/// is left of a sitting that was interrupted is one of its own, because time went by.
+fn session(run: &Run, begun: &Begun<'_>) -> String {
+    let mut session = run.result_set.clone();
+    if let Some(node) = &run.record.node {
+        session.push_str(&format!(", host {node}"));
+    }
+    let Some(sitting) = &run.record.sitting else { return session };
+    session.push_str(&format!(", sitting {}", sitting.number));
+    let parts = begun.get(&(run.result_set.as_str(), sitting.number));
+    let part = parts.and_then(|all| all.iter().position(|it| *it == sitting.begun));
+    if let Some(part) = part.filter(|part| *part > 0) {
+        session.push_str(&format!(", resumed {part}"));
+    }
+    session
+}
+
+fn facts_of(run: &Run, begun: &Begun<'_>) -> RunFacts {
     let record = &run.record;
     RunFacts {
         folder: run.folder.clone(),
@@ -24,10 +55,7 @@ pub(super) fn run_facts(run: &Run) -> RunFacts {
         benchmark: record.benchmark.clone(),
         host_fingerprint: record.host_fingerprint.clone(),
         node: record.node.clone(),
-        session: match &record.node {
-            Some(node) => format!("{}, host {node}", run.result_set),
-            None => run.result_set.clone(),
-        },
+        session: session(run, begun),
         rqps_version: record.rqps_version.clone(),
         load: record.load.as_ref().map(|load| load.number),
         seed: record.seed,

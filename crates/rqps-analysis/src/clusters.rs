@@ -11,6 +11,8 @@ pub(super) struct Clusters {
     pub(super) means: Vec<PairedMean>,
     /// Standard deviation between clusters, τ of the random effect.
     pub(super) between_sd: f64,
+    /// Standard deviation of a pair within its cluster, pooled; `None` if each has one pair.
+    pub(super) within_sd: Option<f64>,
     /// One value for each cluster: their mean and standard error are those of the pooled estimate,
     /// so that what judges lists of pairs judges clusters the same way.
     pub(super) values: Vec<f64>,
@@ -49,7 +51,8 @@ pub(super) fn pool<K>(clusters: &[(K, Vec<f64>)], confidence: f64) -> Option<Clu
     let pooled = mixed::pool(&estimates)?;
     let own: Vec<f64> = means.iter().map(|mean| mean.mean).collect();
     let values = with_moments(&own, pooled.mean, pooled.se);
-    Some(Clusters { means, between_sd: pooled.between.sqrt(), values })
+    let within_sd = (df > 0).then(|| within.sqrt());
+    Some(Clusters { means, between_sd: pooled.between.sqrt(), within_sd, values })
 }
 
 /// The ratio of pooled values with the t interval of their standard error on k − 1 degrees of

@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use thiserror::Error;
 
 use super::caveat;
-use super::comparison::{Comparison, RunFacts, StepComparison};
+use super::comparison::{Comparison, StepComparison};
 use super::extension::Extension;
 use super::groups::summarize_groups;
 use super::measure::measure;
 use super::measurement::Measurement;
 use super::pairing::divide;
 use super::verdict::{self, VerdictOptions, VerdictSummary};
-use super::{answers, assembly, counted, remarks, sampled, server_settings, write_rate};
+use super::{answers, assembly, counted, ledger, remarks, sampled, server_settings, write_rate};
 use rqps_model::benchmark::Group;
 use rqps_model::run::{Dataset, Run, RunRecord};
 use rqps_stats::parallel;
@@ -121,7 +121,7 @@ fn compare_alike(
     extensions: &[&Extension],
 ) -> Result<Comparison, AnalyzeError> {
     let labels = ordered_labels(dataset, options.baseline.as_deref())?;
-    let runs: Vec<RunFacts> = dataset.runs.iter().map(assembly::run_facts).collect();
+    let runs = assembly::run_facts(dataset);
     let targets = assembly::target_facts(dataset, &labels);
     let in_sequence = extensions
         .iter()
@@ -178,6 +178,7 @@ fn judged(mut comparison: Comparison) -> Comparison {
     for (at, judgement) in judged.judgements {
         comparison.steps[at.step].targets[at.target].take_judgement(at.metric, judgement);
     }
+    ledger::widen(&mut comparison);
     counted::compare(&mut comparison);
     sampled::compare(&mut comparison);
     for target in comparison.steps.iter_mut().flat_map(|step| step.targets.iter_mut().skip(1)) {

@@ -149,7 +149,8 @@ pub struct RunFacts {
     /// Name of the host, where several hosts measured blocks of one plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// The session that its pair belongs to: the result set, and the host where it has several.
+    /// The session that its pair belongs to: the result set, with the host and the sitting where it
+    /// has several.
     #[serde(skip)]
     pub session: String,
     /// Version of rqps that measured.

@@ -51,6 +51,6 @@ pub fn line(comparison: &Comparison) -> String {
 /// The number of loads that blocks of a target started from; 0 if each block loads in a step.
 fn loads(comparison: &Comparison, target: usize) -> usize {
     let runs = comparison.targets[target].runs.iter().map(|run| &comparison.runs[*run]);
-    let loads = runs.filter_map(|run| Some((run.session.as_str(), run.load?)));
+    let loads = runs.filter_map(|run| Some((&run.result_set, &run.node, run.load?)));
     loads.collect::<BTreeSet<_>>().len()
 }

@@ -20,6 +20,8 @@ pub enum Level {
     Small,
     /// Worse, but allowed for by the rules.
     Allowed,
+    /// A regression that fresh sittings show not to be one.
+    NotConfirmed,
     /// Better.
     Gain,
 }
@@ -33,6 +35,7 @@ impl Level {
             Level::Unclear => "UNCLEAR",
             Level::Small => "SMALL LOSS",
             Level::Allowed => "ALLOWED",
+            Level::NotConfirmed => "FINE",
             Level::Gain => "GAIN",
         }
     }

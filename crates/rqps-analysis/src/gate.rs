@@ -22,7 +22,7 @@ use rqps_model::verdict::{GateRules, Rules, Verdict};
 use rqps_stats::Interval;
 
 /// A regression needs more values than this: two show too little of their scatter.
-const FEW: usize = 2;
+pub(super) const FEW: usize = 2;
 
 /// The end of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -249,7 +249,7 @@ fn together(findings: Vec<Finding>) -> Vec<Finding> {
 
 /// Runs and steps that did not come to their end, and targets without a run. Blocks that were
 /// discarded because of the host were measured again: they are none.
-fn failures(comparison: &Comparison) -> Vec<Finding> {
+pub(super) fn failures(comparison: &Comparison) -> Vec<Finding> {
     let mut findings = Vec::new();
     for run in &comparison.runs {
         let why = match &run.status {

@@ -133,6 +133,13 @@ pub fn now_rfc3339() -> String {
     rfc3339(jiff::Timestamp::now())
 }
 
+/// The time since a moment of the wall clock; `None` if that is no moment, or lies ahead: the clock
+/// was set back.
+pub fn since(moment: &str) -> Option<Duration> {
+    let moment: jiff::Timestamp = moment.parse().ok()?;
+    Duration::try_from(jiff::Timestamp::now().duration_since(moment)).ok()
+}
+
 fn rfc3339(time: jiff::Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -296,6 +296,7 @@ fn run_record(benchmark: &str, label: &str, block: u32, tag: &Tag) -> RunRecord 
         targets: Vec::new(),
         host_fingerprint: String::new(),
         node: None,
+        sitting: None,
         rqps_version: env!("CARGO_PKG_VERSION").to_owned(),
         started: "unknown".to_owned(),
         finished: None,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::benchmark::{Group, Idle, Placement};
 use crate::build::Dbms;
+use crate::ledger::SittingScatter;
 use crate::session::Session;
 
 /// The format version of `gate.json` and of calibration files that this program writes.
@@ -30,6 +31,9 @@ pub struct HostLog {
     pub first_canaries: Vec<Canary>,
     /// The calibration of this host when this plan began; `None` if none was found for this host.
     pub calibration: Option<Calibration>,
+    /// What the ledger of this host knew of the scatter between sittings when this plan began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ledger: Vec<SittingScatter>,
     /// Blocks in the order in which they were measured, each attempt on its own.
     pub blocks: Vec<BlockRecord>,
     /// Seconds spent on the plan so far, loading and all sittings of a resumed plan included.

@@ -25,6 +25,7 @@ pub mod insert;
 pub mod kv;
 pub mod label;
 pub mod layout;
+pub mod ledger;
 pub mod load;
 pub mod lua;
 pub mod metric;

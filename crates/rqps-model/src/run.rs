@@ -102,6 +102,9 @@ pub struct RunRecord {
     /// Name of the host, where several hosts measure blocks of one plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
+    /// The sitting of its block, in a plan of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sitting: Option<Sitting>,
     /// Version of rqps.
     pub rqps_version: String,
     /// RFC 3339, UTC.
@@ -125,6 +128,16 @@ pub struct RunRecord {
     /// statements fail.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub answers_after: BTreeMap<u32, StepAnswers>,
+}
+
+/// One of the sittings of a plan. What was measured in one shares the state of the host.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Sitting {
+    /// Its number in the plan, from 1.
+    pub number: u32,
+    /// RFC 3339, UTC: when rqps was started. A sitting that was resumed has two of these, and time
+    /// went by between them.
+    pub begun: String,
 }
 
 /// The format version that this program writes.

@@ -171,7 +171,7 @@ fn junit(assessment: &Assessment) -> String {
             Level::Regression => "failure",
             Level::Failure => "error",
             Level::Unclear => "skipped",
-            Level::Small | Level::Allowed | Level::Gain => "system-out",
+            Level::Small | Level::Allowed | Level::NotConfirmed | Level::Gain => "system-out",
         };
         let inside = match tag {
             "system-out" => format!("<system-out>{}</system-out>", escape::xml(&line(finding))),
@@ -201,7 +201,7 @@ fn github(assessment: &Assessment, exit: u8) -> String {
         let command = match finding.level {
             Level::Regression | Level::Failure => "error",
             Level::Unclear | Level::Small => "warning",
-            Level::Allowed | Level::Gain => "notice",
+            Level::Allowed | Level::NotConfirmed | Level::Gain => "notice",
         };
         let title = format!("rqps {} {}", finding.level.name(), finding.step);
         let (title, line) =

@@ -4,6 +4,10 @@ use super::document::{Block, Cell, Column, Digits, Section, Table};
 use super::verdicts;
 use rqps_analysis::Comparison;
 use rqps_model::metric::Metric;
+use rqps_model::verdict::Rules;
+use rqps_stats::moderated::SD_MIN;
+use rqps_stats::power::{self, Aim};
+use rqps_stats::summary::stddev;
 
 /// A table for each target; `None` for a single session.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
@@ -14,10 +18,12 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
         return None;
     }
     let about = "Each result set is a session: one series of blocks on one host with its own \
-                 loads. Where several hosts measured blocks of one plan, each host is a session. \
-                 rqps pools rQPS over sessions with a random effect (REML); the interval is \
-                 the Hartung-Knapp-Sidik-Jonkman interval, moderated over the steps. between sd is \
-                 the standard deviation between sessions beyond the scatter of their pairs.";
+                 loads. Where several hosts measured blocks of one plan, or one host in several \
+                 sittings, each host or sitting is a session. rqps pools rQPS over sessions with a \
+                 random effect (REML); the interval is the Hartung-Knapp-Sidik-Jonkman interval. \
+                 between sd is the standard deviation between sessions beyond the scatter of their \
+                 pairs, within sd that of the pairs of one session; needed is the number of \
+                 sessions that find a difference of delta in this step.";
     let mut blocks = vec![Block::Paragraph(about.to_owned()), Block::List(legend(comparison))];
     blocks.extend(tables.into_iter().map(Block::Table));
     Some(Section { id: "sessions", heading: "Sessions".to_owned(), blocks })
@@ -56,6 +62,14 @@ fn table(comparison: &Comparison, target: usize, label: &str) -> Option<Table> {
         let mut row = vec![
             verdicts::ratio(relative),
             Cell::number(100.0 * sessions.between_sd, Digits::Fixed(2), "%"),
+            match sessions.within_sd {
+                Some(sd) => Cell::number(100.0 * sd, Digits::Fixed(2), "%"),
+                None => Cell::missing("each session has one pair"),
+            },
+            match needed(&sessions.values, &comparison.rules) {
+                Some(needed) => Cell::number(f64::from(needed), Digits::Fixed(0), "sessions"),
+                None => Cell::missing("no number of sessions that could be measured"),
+            },
         ];
         row.extend(names.iter().map(|name| {
             match sessions.sessions.iter().find(|session| session.session == *name) {
@@ -68,9 +82,21 @@ fn table(comparison: &Comparison, target: usize, label: &str) -> Option<Table> {
         row.push(Cell::text(step.name.clone()));
         rows.push(row);
     }
-    let mut columns = vec![Column::numbers("rQPS"), Column::numbers("between sd %")];
+    let mut columns = vec![
+        Column::numbers("rQPS"),
+        Column::numbers("between sd %"),
+        Column::numbers("within sd %"),
+        Column::numbers("needed"),
+    ];
     columns.extend((1..=names.len()).map(|place| Column::numbers(format!("session-{place}"))));
     columns.push(Column::words("step"));
     let caption = format!("{label}: rQPS by session");
     (!rows.is_empty()).then_some(Table { caption, columns, rows })
+}
+
+/// Sessions that find a difference of δ, by the scatter of these.
+fn needed(values: &[f64], rules: &Rules) -> Option<u32> {
+    let sd = stddev(values).filter(|sd| *sd >= SD_MIN)?;
+    let (alpha, effect) = (1.0 - rules.confidence, rules.equivalence_limit());
+    power::pairs_needed(&Aim { sd, df_lent: 0.0, effect, alpha, power: rules.power })
 }

@@ -82,30 +82,39 @@ pub(super) fn differences(comparison: &Comparison, target: usize, label: &str) -
             .cmp(&(b.3.verdict.is_better(), b.3.verdict))
             .then(a.2.ratio.total_cmp(&b.2.ratio))
     });
+    let another = |relative: &Relative| relative.test().and_then(|test| test.another_sitting);
+    let has_other = found.iter().any(|(_, _, relative, _)| another(relative).is_some());
     let rows = found.into_iter().map(|(step, target, relative, judgement)| {
         let test = judgement.test.as_ref();
-        vec![
-            Cell::text(judgement.verdict.name()),
-            ratio(relative),
+        let other = has_other.then(|| match another(relative) {
+            Some(it) => Cell::text(format!("[{:.3}, {:.3}]", it.low, it.high)),
+            None => Cell::missing("the ledger has nothing of such steps"),
+        });
+        let first = [Cell::text(judgement.verdict.name()), ratio(relative)];
+        let rest = [
             Cell::number(relative.pairs as f64, Digits::Fixed(0), ""),
             p_value(test.map(|test| test.q_treat)),
             p_value(test.map(|test| test.q_zero)),
             Cell::text(step.name.clone()),
             Cell::text(explained(&target.explanations, &judgement.reasons)),
-        ]
+        ];
+        first.into_iter().chain(other).chain(rest).collect()
     });
     let rows: Vec<Vec<Cell>> = rows.collect();
+    let other = has_other.then(|| Column::words("another sitting"));
     (!rows.is_empty()).then(|| Table {
         caption: format!("{label}: steps with a demonstrated difference"),
-        columns: vec![
-            Column::words("verdict"),
-            Column::numbers("rQPS"),
-            Column::numbers("n"),
-            Column::numbers("q(tau)"),
-            Column::numbers("q(0)"),
-            Column::words("step"),
-            Column::words("associated costs"),
-        ],
+        columns: [Column::words("verdict"), Column::numbers("rQPS")]
+            .into_iter()
+            .chain(other)
+            .chain([
+                Column::numbers("n"),
+                Column::numbers("q(tau)"),
+                Column::numbers("q(0)"),
+                Column::words("step"),
+                Column::words("associated costs"),
+            ])
+            .collect(),
         rows,
     })
 }

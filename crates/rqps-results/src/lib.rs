@@ -26,7 +26,7 @@ pub use accepted::{keep_accepted, read_accepted};
 pub use atomic::{replace as replace_whole, write as write_whole};
 pub use bisection::BisectionFolder;
 pub use calibrations::{keep_calibration, read_calibrations};
-pub use calibrations::{keep_layout, read_layouts};
+pub use calibrations::{keep_in_ledger, keep_layout, read_layouts, read_ledger};
 pub use counters::{counters_of, each_counter};
 pub use error::ResultsError;
 pub use files::entries;

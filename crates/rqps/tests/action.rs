@@ -52,6 +52,41 @@ fn a_comparison_fills_summary_annotations_and_outputs() {
     }
 }
 
+/// The first job tells of a regression and does not fail; the second one decides.
+#[test]
+fn a_second_job_confirms_a_regression() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path();
+    let configs = folder.join("configs");
+    fs::create_dir_all(configs.join("fake")).unwrap();
+    fs::write(configs.join("fake/slow.conf"), "mean_us = 125\n").unwrap();
+    let configs = format!("--configs {}", configs.display());
+    let options = format!("--blocks 3 --set settle_scale=0 {configs}");
+    let fresh = format!("--sittings 3 --every 0s {configs}");
+    let job = |confirm: &str, gate: &str| {
+        let more =
+            [("RQPS_CI_CONFIRM", confirm), ("RQPS_CI_OPTIONS", &options), ("RQPS_CI_GATE", gate)];
+        let done = step(folder, "fake@1 slow=fake@1:slow", &more);
+        let outputs = fs::read_to_string(folder.join("outputs")).unwrap();
+        let said = format!(
+            "{}{}",
+            String::from_utf8_lossy(&done.stdout),
+            String::from_utf8_lossy(&done.stderr)
+        );
+        assert!(outputs.lines().any(|line| line == "verdict=regression"), "{outputs}{said}");
+        fs::remove_file(folder.join("outputs")).unwrap();
+        (done.status.code(), said)
+    };
+    assert_eq!(job("later", "").0, Some(0));
+    let (code, said) = job("now", &fresh);
+    assert_eq!(code, Some(1), "{said}");
+    let summary = fs::read_to_string(folder.join("summary")).unwrap();
+    assert!(summary.contains("| CONFIRMED |"), "{summary}");
+    let junit = fs::read_to_string(folder.join("results/gate.xml")).unwrap();
+    assert!(junit.contains("CONFIRMED") && junit.contains("failures=\"1\""), "{junit}");
+    assert_eq!(step(folder, "a b", &[("RQPS_CI_CONFIRM", "soon")]).status.code(), Some(2));
+}
+
 #[test]
 fn what_cannot_be_compared_says_why() {
     let scratch = tempfile::tempdir().unwrap();

@@ -229,13 +229,11 @@ fn ycsb_reports_as_before() {
     check("ycsb");
 }
 
-/// Copies a folder of two targets, and gives each completed step a value of every metric: the
-/// first metric has 70001, the next one 70002.
-fn with_all_metrics(metrics: &[Metric], to: &Path) {
-    let from = data().join("sysbench");
-    let mut folders = vec![from.clone()];
+/// Copies a folder, with files changed on the way.
+fn copy(from: &Path, to: &Path, change: impl Fn(&Path, Vec<u8>) -> Vec<u8>) {
+    let mut folders = vec![from.to_owned()];
     while let Some(folder) = folders.pop() {
-        let name = folder.strip_prefix(&from).unwrap();
+        let name = folder.strip_prefix(from).unwrap();
         fs::create_dir_all(to.join(name)).unwrap();
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
@@ -243,18 +241,56 @@ fn with_all_metrics(metrics: &[Metric], to: &Path) {
                 folders.push(path);
                 continue;
             }
-            let mut bytes = fs::read(&path).unwrap();
-            if folder.ends_with("steps") && path.extension().is_some_and(|it| it == "json") {
-                let mut step: Value = serde_json::from_slice(&bytes).unwrap();
-                for (metric, value) in metrics.iter().zip(70001..) {
-                    let key = serde_json::to_value(metric).unwrap();
-                    step["outcome"]["extra"][key.as_str().unwrap()] = f64::from(value).into();
-                }
-                bytes = serde_json::to_vec(&step).unwrap();
-            }
+            let bytes = change(&path, fs::read(&path).unwrap());
             fs::write(to.join(name).join(path.file_name().unwrap()), bytes).unwrap();
         }
     }
+}
+
+/// Copies a folder of two targets, and gives each completed step a value of every metric: the
+/// first metric has 70001, the next one 70002.
+fn with_all_metrics(metrics: &[Metric], to: &Path) {
+    copy(&data().join("sysbench"), to, |path, bytes| {
+        let is_step = path.parent().unwrap().ends_with("steps");
+        if !(is_step && path.extension().is_some_and(|it| it == "json")) {
+            return bytes;
+        }
+        let mut step: Value = serde_json::from_slice(&bytes).unwrap();
+        for (metric, value) in metrics.iter().zip(70001..) {
+            let key = serde_json::to_value(metric).unwrap();
+            step["outcome"]["extra"][key.as_str().unwrap()] = f64::from(value).into();
+        }
+        serde_json::to_vec(&step).unwrap()
+    });
+}
+
+/// What is left of a sitting that was interrupted is a sitting of its own.
+#[test]
+fn sittings_of_a_plan_are_sessions_of_its_report() {
+    let scratch = tempfile::tempdir().unwrap();
+    let sittings = |name: &str, of: fn(u64) -> (u64, u64)| {
+        let folder = scratch.path().join(name);
+        copy(&data().join("../two-targets"), &folder, |path, bytes| {
+            if !path.ends_with("run.json") {
+                return bytes;
+            }
+            let mut run: Value = serde_json::from_slice(&bytes).unwrap();
+            let (number, hour) = of(run["key"]["block"].as_u64().unwrap());
+            let begun = format!("2026-03-01T0{hour}:00:00Z");
+            run["sitting"] = serde_json::json!({"number": number, "begun": begun});
+            serde_json::to_vec(&run).unwrap()
+        });
+        let text = report(folder.to_str().unwrap(), "markdown");
+        text.replace(folder.to_str().unwrap(), "DIR")
+    };
+    let three = sittings("three", |block| (block, 1));
+    assert!(three.contains("one load of each, 3 sittings. Another load or host may"), "{three}");
+    let sessions = markdown(&three).into_iter().find(|part| part.0.trim() == "Sessions").unwrap();
+    insta::assert_snapshot!("sittings_sessions", sessions.1);
+    let resumed = sittings("resumed", |block| (1, block));
+    assert!(resumed.contains("DIR, sitting 1, resumed 2"), "{resumed}");
+    let one = sittings("one", |_| (1, 1));
+    assert!(one.contains("one sitting. Another") && !one.contains("## Sessions"), "{one}");
 }
 
 /// Words between blanks, borders of tables, and marks of JSON and HTML.

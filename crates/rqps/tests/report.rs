@@ -116,6 +116,7 @@ fn run_record(label: &str, block: u32, order: u32) -> RunRecord {
         targets: vec![BASE.to_owned(), NEW.to_owned()],
         host_fingerprint: fingerprint(&host()),
         node: None,
+        sitting: None,
         rqps_version: "0.1.0".to_owned(),
         started: format!("2026-01-02T0{block}:{order}0:00Z"),
         finished: Some(format!("2026-01-02T0{block}:{order}5:00Z")),
@@ -337,6 +338,7 @@ fn host_gate() -> HostLog {
     let differences = vec![0.01, -0.01];
     let noise = StepNoise { step: "scan".into(), group: Group::Point, differences };
     HostLog {
+        ledger: Vec::new(),
         format: GATE_FORMAT,
         canaries: CanaryRule::Calibration,
         first_canaries: vec![canary.clone()],

@@ -52,6 +52,56 @@ fn turns(run: &Path, step: &str) -> Vec<[f64; 4]> {
     lines.map(row).collect()
 }
 
+/// Each block has its own load, each sitting is a session, and what sittings differ by is kept for
+/// the next comparison.
+#[test]
+fn sittings_of_sqlite_load_anew_and_fill_the_ledger() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    let rqps = |out: &str, more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
+        command.args(["compare", "a=sqlite", "b=sqlite", "--steps", "point-query,update-index"]);
+        command.args(["--canaries", "off", "--set", "rows=2000", "--set", "seconds=0.5"]);
+        command.args(["--set", "warmup_seconds=0.1", "--blocks", "2", "--format", "json"]);
+        command.args(more).arg("--out").arg(place(out)).stdin(Stdio::null());
+        command.env("RQPS_HOST_LOCK", place("lock")).env("RQPS_STATE", place("state"));
+        let done = command.output().unwrap();
+        (done.status.code(), done.stdout, String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    let (code, report, said) = rqps("out", &["--sittings", "3", "--every", "0s"]);
+    assert_eq!(code, Some(0), "{said}");
+    let mut loads: Vec<(u64, u64)> = Vec::new();
+    for run in runs(folder.path()) {
+        let run = json(&run.join("run.json"));
+        let number = |it: &Value| it.as_u64().unwrap_or(1);
+        loads.push((number(&run["sitting"]["number"]), number(&run["load"]["number"])));
+    }
+    loads.sort_unstable();
+    loads.dedup();
+    assert_eq!(loads, [(1, 1), (1, 2), (2, 3), (2, 4), (3, 5), (3, 6)]);
+    assert!(!place("out").join(".work").exists(), "no snapshot stays");
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    let about = report["comparison"]["summary"]["about"].as_str().unwrap();
+    assert!(about.contains("6 loads of each, 3 sittings. Another host"), "{about}");
+    let ledger = fs::read_to_string(place("state/ledger.csv")).unwrap();
+    let lines: Vec<&str> = ledger.lines().skip(2).collect();
+    assert_eq!(lines.len(), 3, "loads, reads and writes: {ledger}");
+    assert!(lines.iter().all(|line| line.starts_with("sqlite,") && line.contains("3 sittings")));
+    // One sitting takes over what the ledger knows.
+    let (code, report, said) = rqps("next", &[]);
+    assert_eq!(code, Some(0), "{said}");
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    for step in report["comparison"]["steps"].as_array().unwrap() {
+        let test = &step["targets"][1]["metrics"]["rate"]["relative"]["judgement"]["test"];
+        let width = |it: &Value| it["high"].as_f64().unwrap() - it["low"].as_f64().unwrap();
+        assert!(width(&test["another_sitting"]) >= width(&test["interval"]), "{test}");
+    }
+    fs::write(place("state/ledger.csv"), "# rqps ledger 9\n").unwrap();
+    let (code, _, said) = rqps("never", &[]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("ledger.csv") && said.contains("hint: mend it or remove it"), "{said}");
+}
+
 #[test]
 fn turns_follow_each_other_and_are_written_down() {
     let folder = tempfile::tempdir().unwrap();

@@ -346,6 +346,133 @@ fn several_loads_are_a_step_with_a_pair_each() {
     assert!(!said.contains("loaded once"), "{said}");
 }
 
+/// Number and beginning of the sitting of each run, by its folder.
+fn sittings(out: &Path) -> Vec<(String, u64, String)> {
+    let of_run = |(run, _): (String, serde_json::Value)| {
+        let record = std::fs::read(out.join(&run).join("run.json")).expect("run.json");
+        let record: serde_json::Value = serde_json::from_slice(&record).expect("JSON");
+        let sitting = &record["sitting"];
+        let begun = sitting["begun"].as_str().expect("begun").to_owned();
+        (run, sitting["number"].as_u64().expect("a number"), begun)
+    };
+    statuses(out).into_iter().map(of_run).collect()
+}
+
+#[test]
+fn sittings_share_the_blocks_and_each_is_a_session() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("folder");
+    let out = folder.path().join("out");
+    let words = ["--sittings", "3", "--every", "0s", "--blocks", "2"];
+    let output = compare(&["fake@1", "b=fake@1"], &out, &words);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let numbers: Vec<u64> = sittings(&out).iter().map(|(_, number, _)| *number).collect();
+    assert_eq!(numbers, [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
+    let said = text(&output.stdout);
+    assert!(said.contains("one load of each, 3 sittings. Another"), "{said}");
+    assert!(said.contains("between sd %") && said.contains("session-3"), "{said}");
+    // Two sittings are left; their time goes on from the sitting before them.
+    for run in statuses(&out).iter().filter(|run| !run.0.starts_with("b01")) {
+        std::fs::remove_dir_all(out.join(&run.0)).expect("remove");
+    }
+    let again = run(&["run", "--resume", &out.to_string_lossy()]);
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    let said = text(&again.stderr);
+    assert!(said.contains("the rest of sitting 1 of 3 is a sitting of its own"), "{said}");
+    let begun: std::collections::BTreeSet<String> =
+        sittings(&out).into_iter().map(|(_, _, begun)| begun).collect();
+    assert_eq!(begun.len(), 2, "{begun:?}");
+    assert!(text(&again.stdout).contains("sitting 1, resumed 1"), "{}", text(&again.stdout));
+}
+
+#[test]
+fn a_wait_for_a_sitting_ends_with_the_user_and_goes_on_by_the_wall_clock() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("folder");
+    let out = folder.path().join("out");
+    let place = out.to_string_lossy().into_owned();
+    let mut words = vec!["compare", "fake@1", "b=fake@1", "--out", &place, "--blocks", "1"];
+    words.extend(["--set", "settle_scale=0", "--sittings", "2", "--every", "1h"]);
+    words.extend(STEPS);
+    let mut child = rqps().args(&words).stderr(Stdio::null()).spawn().expect("start rqps");
+    let is_waiting = || statuses(&out).iter().filter(|run| run.1 == "complete").count() == 2;
+    let until = Instant::now() + Duration::from_secs(120);
+    while !(out.is_dir() && is_waiting()) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let process = rustix::process::Pid::from_raw(child.id() as i32).expect("a process");
+    rustix::process::kill_process(process, rustix::process::Signal::INT).expect("interrupt");
+    let code = child.wait().expect("wait").code();
+    assert_eq!(code, Some(130), "the wait does not hold the user up");
+    assert_eq!(statuses(&out).len(), 2);
+    // As if the first sitting had been yesterday.
+    for (run, _) in statuses(&out) {
+        let path = out.join(run).join("run.json");
+        let record = std::fs::read_to_string(&path).expect("run.json");
+        let mut record: serde_json::Value = serde_json::from_str(&record).expect("JSON");
+        record["started"] = "2026-01-01T00:00:00Z".into();
+        std::fs::write(&path, record.to_string()).expect("write");
+    }
+    let again = run(&["run", "--resume", &place]);
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    let numbers: Vec<u64> = sittings(&out).iter().map(|(_, number, _)| *number).collect();
+    assert_eq!(numbers, [1, 1, 2, 2]);
+}
+
+#[test]
+fn fresh_sittings_confirm_a_regression_and_not_a_lucky_one() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("folder");
+    let configs = configs(folder.path());
+    let out = folder.path().join("out");
+    let place = out.to_string_lossy().into_owned();
+    let targets = ["fake@1", "slow=fake@1:slow"];
+    let first = compare(&targets, &out, &["--blocks", "3", "--configs", &configs]);
+    assert!(first.status.success(), "{}", text(&first.stderr));
+    let fresh = ["--sittings", "3", "--every", "0s", "--configs", &configs];
+    let confirm = |more: &[&str]| {
+        let mut words = vec!["confirm", &place];
+        words.extend(fresh.iter().chain(more));
+        run(&words)
+    };
+    let slow = confirm(&[]);
+    let said = text(&slow.stdout);
+    assert_eq!(slow.status.code(), Some(1), "{said}{}", text(&slow.stderr));
+    assert_eq!(said.matches(" o/s CONFIRMED 0.").count(), 3, "{said}");
+    assert!(said.contains("between-sitting sd") && said.contains("does not count"), "{said}");
+    assert!(said.contains("no step is left as a control"), "{said}");
+    let runs = || std::fs::read_dir(out.join("confirm")).expect("confirm").count();
+    let before = runs();
+    let again = confirm(&["--format", "json"]);
+    assert_eq!((again.status.code(), runs()), (Some(1), before), "measured once");
+    let report = run(&["report", &place, "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).expect("JSON");
+    assert_eq!(report["comparison"]["runs"].as_array().expect("runs").len(), 6, "not pooled");
+    // What is equal, and was slow by luck, is not confirmed.
+    let equal = folder.path().join("equal");
+    let place = equal.to_string_lossy().into_owned();
+    let first = compare(&["fake@1", "b=fake@1"], &equal, &["--blocks", "3"]);
+    assert!(first.status.success(), "{}", text(&first.stderr));
+    for (run, _) in statuses(&equal).into_iter().filter(|run| run.0.ends_with("-b")) {
+        for entry in std::fs::read_dir(equal.join(run).join("steps")).expect("steps").flatten() {
+            let path = entry.path();
+            if !path.to_string_lossy().ends_with("-point-query.json") {
+                continue;
+            }
+            let step = std::fs::read_to_string(&path).expect("a step");
+            let mut step: serde_json::Value = serde_json::from_str(&step).expect("JSON");
+            let statements = step["outcome"]["statements"].as_u64().expect("statements");
+            step["outcome"]["statements"] = (statements / 2).into();
+            std::fs::write(&path, step.to_string()).expect("write");
+        }
+    }
+    let lucky = run(&["gate", &place, "--confirm", "--sittings", "3", "--every", "0s"]);
+    let said = text(&lucky.stdout);
+    assert!(said.contains("NOT CONFIRMED"), "{said}{}", text(&lucky.stderr));
+    assert_ne!(lucky.status.code(), Some(1), "{said}");
+    assert!(said.contains("none of 1 control is slower"), "{said}");
+}
+
 #[test]
 fn wrong_words_are_told_what_to_do() {
     let _turn = turn();
@@ -371,6 +498,9 @@ fn wrong_words_are_told_what_to_do() {
     fails(&["compare", "sqlite", "--loads", "0"], "not 0");
     fails(&["compare", "sqlite", "--loads", "3", "--blocks", "auto"], "loads must be 1 or 12");
     fails(&["compare", "sqlite", "--loads", "2", "--bench", "insert"], "leave loads out");
+    fails(&["compare", "sqlite", "--sittings", "2", "--blocks", "auto"], "belong to one sitting");
+    fails(&["compare", "sqlite", "--sittings", "2", "--every", "soon"], "soon");
+    fails(&["compare", "sqlite", "--sittings", "2", "--every", "30d"], "at most 7 days");
     fails(&["compare", "sqlite", "--bench", "tpcc"], "known: sysbench");
     fails(&["compare", "sqlite", "--rate", "-1"], "rate to `-1`");
     fails(&["compare", "sqlite", "--bench", "insert", "--rate", "5"], "unknown key");

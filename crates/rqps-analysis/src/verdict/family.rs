@@ -242,6 +242,7 @@ impl Family<'_> {
         let widest = member.widest();
         Test {
             interval: self.interval(member, tails.0),
+            another_sitting: None,
             equivalence: self.interval(member, tails.1),
             equivalent: evidence.within <= self.rules.equivalence_alpha,
             p_treat: evidence.treat,

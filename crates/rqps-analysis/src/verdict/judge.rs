@@ -7,7 +7,6 @@ use super::host::{self, HostFindings, Widening};
 use super::judgement::{FamilyFacts, Judgement, SharedVariance, VerdictCounts};
 use super::member::{Kind, PairList};
 use crate::comparison::{Comparison, Relative, StepComparison};
-use rqps_model::benchmark::Group;
 use rqps_model::gate::HostLog;
 use rqps_model::metric::{Direction, Metric};
 use rqps_model::verdict::Rules;
@@ -76,11 +75,7 @@ type Families<'a> = BTreeMap<(usize, Metric), Vec<Ratio<'a>>>;
 fn families(steps: &[StepComparison]) -> Vec<((usize, Metric), Vec<Ratio<'_>>)> {
     let mut families = Families::new();
     for (step, of_step) in steps.iter().enumerate() {
-        let kind = (!of_step.is_choice()).then_some(match of_step.group {
-            Group::Load => Kind::Loads,
-            Group::Write => Kind::Writes,
-            _ => Kind::Reads,
-        });
+        let kind = Kind::of(of_step);
         for (place, target) in of_step.targets.iter().enumerate().skip(1) {
             for (&metric, result) in &target.metrics {
                 if metric.better() == Direction::Neither {

@@ -33,6 +33,10 @@ pub struct Judgement {
 pub struct Test {
     /// The moderated t interval at the confidence of the rules, as a ratio.
     pub interval: Interval,
+    /// Of a rate of one sitting: where another sitting of such a host would find the ratio, by the
+    /// ledger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub another_sitting: Option<Interval>,
     /// The interval that must lie within δ for SAME, as a ratio: at 1 − 2 × the rules'
     /// equivalence_alpha, 90 %.
     pub equivalence: Interval,

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::host::Widening;
+use crate::comparison::StepComparison;
+use rqps_model::benchmark::Group;
 use rqps_stats::Interval;
 use rqps_stats::moderated::{Estimate, Prior, SD_MIN, Spread, TESTS_MIN};
 use rqps_stats::{student, summary};
@@ -46,6 +48,26 @@ pub enum Kind {
     Writes,
     /// Loads and indexing.
     Loads,
+}
+
+impl Kind {
+    /// The kind of a step; `None` for one that repeats the pairs of measured ones.
+    pub fn of(step: &StepComparison) -> Option<Kind> {
+        (!step.is_choice()).then_some(match step.group {
+            Group::Load => Kind::Loads,
+            Group::Write => Kind::Writes,
+            _ => Kind::Reads,
+        })
+    }
+
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Reads => "reads",
+            Kind::Writes => "writes",
+            Kind::Loads => "loads",
+        }
+    }
 }
 
 impl<'a> PairList<'a> {

@@ -24,7 +24,7 @@ use rqps_host::{clock, disk};
 use rqps_model::benchmark::{Phase, Prerequisite, Step};
 use rqps_model::block::BlockRun;
 use rqps_model::build::Version;
-use rqps_model::run::{FORMAT, RunKey, RunRecord, Status, StepRecord};
+use rqps_model::run::{FORMAT, RunKey, RunRecord, Sitting, Status, StepRecord};
 use rqps_model::sampled::CallGraph;
 use rqps_model::server_settings::CONNECTION;
 use rqps_results::RunFolder;
@@ -76,7 +76,10 @@ pub(super) fn start<'a>(
     let folder = execution.results.begin_run(&record)?;
     let data = match execution.options.valgrind {
         Some(_) => execution.folders.counted(record.key.order),
-        None => state.folder.join(&name),
+        // Where a path lies in a process's memory moves what follows it.
+        None => {
+            state.folder.join(name.clone() + &execution.options.plan.path_tail(record.key.block))
+        }
     };
     // Counted runs of all blocks share folders, and one that was killed left its data there.
     remove(execution, &data, progress);
@@ -147,7 +150,7 @@ fn restore(execution: &Execution<'_>, state: &TargetState, load: u32, data: &Pat
 }
 
 fn record(execution: &Execution<'_>, state: &TargetState, key: RunKey) -> RunRecord {
-    let plan = &execution.options.plan;
+    let (plan, key_block) = (&execution.options.plan, key.block);
     RunRecord {
         format: FORMAT,
         key,
@@ -164,6 +167,10 @@ fn record(execution: &Execution<'_>, state: &TargetState, key: RunKey) -> RunRec
         plan_hash: plan.hash().to_owned(),
         host_fingerprint: execution.session.host.clone(),
         node: execution.session.node.clone(),
+        sitting: plan.sittings.as_ref().map(|_| Sitting {
+            number: plan.sitting_of(key_block),
+            begun: execution.session.started.clone(),
+        }),
         rqps_version: env!("CARGO_PKG_VERSION").to_owned(),
         started: clock::now_rfc3339(),
         finished: None,

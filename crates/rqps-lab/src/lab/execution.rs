@@ -18,6 +18,7 @@ use rqps_host::perf::Perf;
 use rqps_host::spinner::Spinner;
 use rqps_host::valgrind::Valgrind;
 use rqps_model::gate::Calibration;
+use rqps_model::ledger::SittingScatter;
 use rqps_model::session::Session;
 use rqps_results::ResultSet;
 use rqps_wire::password::TypedPasswords;
@@ -37,6 +38,8 @@ pub struct ExecutionOptions {
     pub accepted: Accepted,
     /// A/A calibrations, of this host and of others.
     pub calibrations: Vec<Calibration>,
+    /// What sittings of this host and of others differed by.
+    pub ledger: Vec<SittingScatter>,
     /// Folder for data and snapshots; `None` puts them beside the results.
     pub work: Option<PathBuf>,
     /// The rqps binary: drivers and wardens are started from it.

@@ -62,6 +62,7 @@ impl HostMonitor {
             format: GATE_FORMAT,
             canaries: rule(&source, calibration.as_ref()),
             calibration,
+            ledger: execution.options.ledger.clone(),
             ..HostLog::default()
         });
         let (is_off, has_many_hosts) = (source.is_off(), source.is_elsewhere());

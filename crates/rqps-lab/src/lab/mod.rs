@@ -31,6 +31,7 @@ mod run_plan_on;
 mod scheduler;
 mod selection;
 mod side_by_side;
+mod sitting;
 mod ssh;
 mod step_runner;
 mod take_in;

@@ -5,6 +5,7 @@ mod answers;
 
 pub(super) use answers::{Asked, ask};
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -31,42 +32,52 @@ struct Mark {
     kept: KeptLoad,
 }
 
-/// Prepares these loads of all targets, load by load. The plan's seed gives each load its order of
-/// targets, as for blocks, so that a slow drift of the host does not favour a target. Loads of
-/// counted runs are prepared side by side. A target that fails is marked broken; the others go on.
+/// Prepares the load of a block for all targets that do not have it, and removes the snapshots that
+/// no later block starts from. The plan's seed gives each load its order of targets, as for blocks,
+/// so that a slow drift of the host does not favour a target. Loads of counted runs are prepared
+/// side by side. A target that fails is marked broken; the others go on.
 ///
 /// # Errors
-/// The user stopped, or no target could be prepared.
+/// A snapshot cannot be removed.
 pub(super) fn all(
     execution: &Execution<'_>,
     states: &mut [TargetState],
-    loads: &[u32],
+    block: u32,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
     let plan = &execution.options.plan;
+    let load = plan.load_of(block);
+    let still: BTreeSet<u32> = (block..=plan.blocks.most()).map(|it| plan.load_of(it)).collect();
+    for state in states.iter_mut().filter(|state| !state.is_external()) {
+        for past in state.loads.keys().filter(|past| !still.contains(past)) {
+            execution.folders.remove(&snapshot(state, *past))?;
+        }
+        state.loads.retain(|load, _| still.contains(load));
+    }
     let orders = order::orders(states.len(), plan.loads, plan.seed);
-    for &load in loads {
-        let order = orders.get(load.saturating_sub(1) as usize).context("order the loads")?;
-        let mut waiting: Vec<_> = states.iter_mut().enumerate().collect();
-        waiting.sort_by_key(|(place, _)| order.iter().position(|other| other == place));
-        let waiting = waiting.into_iter().map(|(_, state)| state);
-        let is_first = loads.first() == Some(&load);
-        let waiting = waiting.filter(|state| !state.broken && (is_first || !state.is_external()));
-        if execution.options.valgrind.is_some() {
-            let fit = memory::servers_that_fit(plan.workload.cache_bytes, execution.memory_bytes);
-            side_by_side(waiting.collect(), fit, progress, |state, progress| {
-                if !execution.stopped() {
-                    prepare(execution, state, load, progress);
-                }
-            });
-            continue;
-        }
-        for state in waiting {
-            if execution.stopped() {
-                return Ok(());
+    let order = orders.get(load.saturating_sub(1) as usize).context("order the loads")?;
+    let mut waiting: Vec<_> = states.iter_mut().enumerate().collect();
+    waiting.sort_by_key(|(place, _)| order.iter().position(|other| other == place));
+    let waiting = waiting.into_iter().map(|(_, state)| state).filter(|state| {
+        let has_it = state.loads.contains_key(&load);
+        // On a server that somebody else runs, each block loads, and rqps cleared the way once.
+        let is_done = has_it || state.is_external() && !state.loads.is_empty();
+        !state.broken && !is_done
+    });
+    if execution.options.valgrind.is_some() {
+        let fit = memory::servers_that_fit(plan.workload.cache_bytes, execution.memory_bytes);
+        side_by_side(waiting.collect(), fit, progress, |state, progress| {
+            if !execution.stopped() {
+                prepare(execution, state, load, progress);
             }
-            prepare(execution, state, load, progress);
+        });
+        return Ok(());
+    }
+    for state in waiting {
+        if execution.stopped() {
+            return Ok(());
         }
+        prepare(execution, state, load, progress);
     }
     Ok(())
 }
@@ -130,7 +141,8 @@ fn load_or_reuse(
         return Ok((kept, false));
     }
     // Other files here belong to an interrupted plan or to earlier loads.
-    let old = if load == 1 { state.folder.clone() } else { snapshot(state, load) };
+    let is_first = load == 1 && state.loads.is_empty();
+    let old = if is_first { state.folder.clone() } else { snapshot(state, load) };
     let data = state.folder.join("loading");
     for folder in [&old, &data] {
         execution.folders.remove(folder)?;

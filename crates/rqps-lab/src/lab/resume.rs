@@ -11,6 +11,7 @@ use rqps_results::{ResultSet, read_run};
 pub(super) struct History {
     done: BTreeSet<u32>,
     attempts: BTreeMap<u32, u32>,
+    started: BTreeMap<u32, String>,
     /// Notes about the found results.
     pub(super) notes: Vec<String>,
 }
@@ -24,6 +25,11 @@ impl History {
     /// The attempt at a block that is to come next.
     pub(super) fn next_attempt(&self, block: u32) -> u32 {
         self.attempts.get(&block).copied().unwrap_or(0) + 1
+    }
+
+    /// When the first run of a block was started: RFC 3339, UTC.
+    pub(super) fn started(&self, block: u32) -> Option<&str> {
+        self.started.get(&block).map(String::as_str)
     }
 
     /// The last block that is done; 0 for none.
@@ -45,12 +51,18 @@ pub(super) fn history(results: &ResultSet, targets: usize) -> Result<History> {
     for record in results.runs()? {
         blocks.entry(record.key.block).or_default().push(record);
     }
-    let mut history =
-        History { done: BTreeSet::new(), attempts: BTreeMap::new(), notes: Vec::new() };
+    let mut history = History {
+        done: BTreeSet::new(),
+        attempts: BTreeMap::new(),
+        started: BTreeMap::new(),
+        notes: Vec::new(),
+    };
     let fates = Fates::read(results, blocks.values().flatten())?;
     for (block, mut runs) in blocks {
         let last = runs.iter().map(|run| run.key.attempt).max().unwrap_or(1);
         history.attempts.insert(block, last);
+        let started = runs.iter().map(|run| run.started.clone()).min();
+        history.started.extend(started.map(|started| (block, started)));
         runs.retain(|run| run.key.attempt == last);
         let why = runs
             .iter()

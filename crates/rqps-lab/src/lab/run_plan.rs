@@ -12,10 +12,11 @@ use crate::lab::progress::{Event, Progress};
 use crate::lab::resolve::{self, ResolvedTarget};
 use crate::lab::resume::{self, History};
 use crate::lab::scheduler::{BlockScheduler, Decider};
+use crate::lab::sitting::CurrentSitting;
 use crate::lab::target_state::{self, TargetState};
 use crate::lab::work_folders::{self, Reservation, WorkFolders};
 use crate::lab::{guest, memory};
-use crate::plan::{BlockSpec, Plan, TargetSlot, cost, file, order, own_files, step_files};
+use crate::plan::{BlockSpec, Plan, TargetSlot, cost, file, own_files, step_files};
 use rqps_host::spinner::Spinner;
 use rqps_host::{clock, host};
 use rqps_model::benchmark::{Idle, Phase};
@@ -51,8 +52,7 @@ pub fn run_plan(
     for note in &history.notes {
         progress.note(note);
     }
-    let loads = (1..=options.plan.loads).collect();
-    let mut executor = LocalExecutor::new(&execution, states, reader, loads);
+    let mut executor = LocalExecutor::new(&execution, states, reader);
     let faults = blocks(
         (&execution, &mut executor),
         &template,
@@ -120,19 +120,24 @@ pub(super) fn blocks(
 ) -> Result<Vec<String>> {
     let plan = &execution.options.plan;
     let phases = &template.phases;
-    let orders = order::orders(template.slots.len(), plan.blocks.most(), plan.seed);
+    let orders = plan.orders(template.slots.len());
     let cached = template.cached;
     let mut scheduler = BlockScheduler::new((phases, cached), executor.is_elsewhere());
     if !scheduler.decide(execution, history.last_done(), decider, (monitor, progress))? {
         scheduler.plan((execution, 0), history, (monitor, progress));
     }
     let mut faults = Vec::new();
+    let mut sitting = CurrentSitting::default();
     for (block, order) in (1..).zip(&orders) {
         if execution.stopped() {
             break;
         }
         if history.is_done(block) {
             continue;
+        }
+        sitting.before(execution, (block, history), progress);
+        if execution.stopped() {
+            break;
         }
         let Some(selection) = scheduler.next(execution, block, monitor, progress) else { break };
         let begun = monitor.unreported().get(&block).copied();
@@ -234,8 +239,7 @@ pub fn run_block(
     tasks.extend(plan.targets.iter().flat_map(loads));
     progress.plan(&tasks, Vec::new());
     let reader = CanaryReader::new(canary_source(&execution, &states), 0);
-    let loads = vec![options.plan.load_of(spec.block)];
-    let mut executor = LocalExecutor::new(&execution, states, reader, loads);
+    let mut executor = LocalExecutor::new(&execution, states, reader);
     let report = match carried_out(&mut executor, spec, &mut progress)? {
         Some(BlockEnd::Measured(report)) => *report,
         Some(BlockEnd::Lost { fault, .. }) => bail!("measure {fault}"),

@@ -13,9 +13,11 @@ use crate::lab::progress::{Event, Progress};
 use crate::lab::resume::{self, History};
 use crate::lab::run_plan::{self, BlockTemplate, keep_own_files};
 use crate::lab::scheduler::Decider;
+use crate::lab::sitting::CurrentSitting;
 use crate::lab::work_folders::{self, WorkFolders};
 use crate::lab::{memory, resolve, target_state};
-use crate::plan::{BlockSpec, Blocks, Plan, cost, file, order};
+use crate::plan::cost::{self, PlannedTask};
+use crate::plan::{BlockSpec, Blocks, Plan, file};
 use rqps_host::{clock, host};
 use rqps_model::build::BuildSource;
 use rqps_model::client_hosts::HostsOfClients;
@@ -145,7 +147,7 @@ fn left(
     template: &BlockTemplate,
     (monitor, history): (&HostMonitor, &History),
 ) -> Vec<BlockSpec> {
-    let orders = order::orders(template.slots.len(), plan.blocks.most(), plan.seed);
+    let orders = plan.orders(template.slots.len());
     let unreported = monitor.unreported();
     let specs = (1..).zip(&orders).filter_map(|(block, order)| {
         let attempt = match unreported.get(&block) {
@@ -179,11 +181,33 @@ fn all_blocks(
     let task = cost::block_elsewhere(plan, &block, at_once);
     let whole = cost::block_elsewhere(plan, &block, 1);
     progress.plan(&vec![task; specs.len()], Vec::new());
+    let mut faults = Vec::new();
+    let mut sitting = CurrentSitting::default();
+    for group in specs.chunk_by(|a, b| plan.sitting_of(a.block) == plan.sitting_of(b.block)) {
+        sitting.before(execution, (group[0].block, history), progress);
+        if !execution.stopped() {
+            let tasks = (task, whole);
+            faults.extend(group_of_blocks((execution, executor), group, monitor, tasks, progress)?);
+        }
+    }
+    Ok(faults)
+}
+
+/// Has blocks measured at the same time, and discarded ones again. Returns the faults. A task is a
+/// block among the others, and by itself.
+fn group_of_blocks(
+    (execution, executor): (&Execution<'_>, &mut dyn Executor),
+    specs: &[BlockSpec],
+    monitor: &mut HostMonitor,
+    (task, whole): (PlannedTask, PlannedTask),
+    progress: &mut Progress<'_>,
+) -> Result<Vec<String>> {
+    let plan = &execution.options.plan;
     progress.begin(whole);
     let mut under_way: BTreeMap<String, BlockSpec> =
         specs.iter().map(|spec| (spec.id.clone(), spec.clone())).collect();
-    monitor.begin(execution, &specs, BTreeMap::new())?;
-    executor.submit(specs)?;
+    monitor.begin(execution, specs, BTreeMap::new())?;
+    executor.submit(specs.to_vec())?;
     let mut faults = Vec::new();
     while let Some(end) = executor.poll(progress)? {
         let mut report = match end {

@@ -61,7 +61,9 @@ impl BlockScheduler {
         if !(0..self.phases.len()).any(|phase| selection.holds(phase)) {
             return None;
         }
-        let wanted = progress.expected(&self.block(&execution.options.plan, &selection));
+        let plan = &execution.options.plan;
+        let tasks = [self.load(plan, block), self.block(plan, &selection)].concat();
+        let wanted = progress.expected(&tasks);
         // One block is measured in any case: without it there was no point in loading.
         if let Some(budget) = auto.budget_seconds.filter(|_| block > 1)
             && monitor.spent_seconds() + wanted > budget
@@ -76,6 +78,12 @@ impl BlockScheduler {
         Some(selection)
     }
 
+    /// The load that a later block begins with, if it is the first of that load.
+    fn load(&self, plan: &Plan, block: u32) -> Vec<PlannedTask> {
+        let loads = !self.is_elsewhere && block > 1 && plan.is_first_of_load(block);
+        if loads { cost::one_load(plan) } else { Vec::new() }
+    }
+
     /// What a block of these phases consists of.
     pub(super) fn block(&self, plan: &Plan, selection: &Selection) -> Vec<PlannedTask> {
         let goes_on = |label: &String| self.labels.is_empty() || self.labels.contains(label);
@@ -85,8 +93,8 @@ impl BlockScheduler {
         if self.is_elsewhere { vec![cost::block_elsewhere(plan, &block, 1)] } else { block }
     }
 
-    /// Tells the time of what comes after this block, with the loads if it is the first: the fewest
-    /// blocks of the plan, and those that may follow them.
+    /// Tells the time of what comes after this block: the fewest blocks of the plan, and those that
+    /// may follow them, with their loads and the waits for sittings.
     pub(super) fn plan(
         &self,
         (execution, block): (&Execution<'_>, u32),
@@ -95,33 +103,45 @@ impl BlockScheduler {
     ) {
         let plan = &execution.options.plan;
         let whole = self.block(plan, &Selection::all(&self.phases));
-        let blocks = |from: u32, to: u32| -> Vec<Vec<PlannedTask>> {
-            (from..=to).filter(|it| !history.is_done(*it)).map(|_| whole.clone()).collect()
+        let mut loaded: BTreeSet<u32> = (1..=block).map(|block| plan.load_of(block)).collect();
+        let mut sitting = plan.sitting_of(block);
+        let mut blocks = |from: u32, to: u32| -> Vec<Vec<PlannedTask>> {
+            let coming = (from..=to).filter(|it| !history.is_done(*it));
+            let of_block = |block: u32| {
+                let mut tasks = Vec::new();
+                if std::mem::replace(&mut sitting, plan.sitting_of(block)) != sitting {
+                    tasks.push(cost::wait(plan));
+                }
+                if !self.is_elsewhere && loaded.insert(plan.load_of(block)) {
+                    tasks.extend(cost::one_load(plan));
+                }
+                tasks.extend(whole.clone());
+                tasks
+            };
+            coming.map(of_block).collect()
         };
         let least = plan.blocks.fewest().max(block);
-        let (coming, more) = (blocks(block + 1, least), blocks(least + 1, plan.blocks.most()));
-        let is_begin = block == 0 && !coming.is_empty() && !self.is_elsewhere;
-        let loads = if is_begin { cost::loads(plan) } else { Vec::new() };
-        self.tell(execution, loads, (coming, more), (monitor, progress));
+        let coming = blocks(block + 1, least);
+        let more = blocks(least + 1, plan.blocks.most());
+        self.tell(execution, (coming, more), (monitor, progress));
     }
 
-    /// Plans these tasks and blocks, and those that may follow, as far as the budget lasts.
+    /// Plans these blocks, and those that may follow, as far as the budget lasts.
     fn tell(
         &self,
         execution: &Execution<'_>,
-        mut tasks: Vec<PlannedTask>,
         (coming, more): (Vec<Vec<PlannedTask>>, Vec<Vec<PlannedTask>>),
         (monitor, progress): (&HostMonitor, &mut Progress<'_>),
     ) {
         let budget = budget_seconds(execution).unwrap_or(f64::INFINITY);
-        let mut room = budget - monitor.spent_seconds() - progress.expected(&tasks);
+        let mut room = budget - monitor.spent_seconds();
         let mut fits = |block: &Vec<PlannedTask>| {
             room -= progress.expected(block);
             room >= 0.0
         };
         let coming: Vec<_> = coming.into_iter().take_while(&mut fits).collect();
         let more: Vec<_> = more.into_iter().take_while(fits).collect();
-        tasks.extend(coming.concat());
+        let mut tasks = coming.concat();
         if !self.is_elsewhere {
             tasks.push(cost::clear(&execution.options.plan));
         }
@@ -167,7 +187,7 @@ impl BlockScheduler {
         let noisier: Vec<_> =
             open.iter().map(|step| UndecidedStep { pairs_needed: most, ..step.clone() }).collect();
         let more = self.left(execution, (last, most), &noisier);
-        self.tell(execution, Vec::new(), (coming, more), (monitor, progress));
+        self.tell(execution, (coming, more), (monitor, progress));
         self.open = Some(open);
         Ok(true)
     }
@@ -184,7 +204,8 @@ impl BlockScheduler {
             let still = open.iter().filter(|step| step.pairs_needed >= coming);
             let still: BTreeSet<String> = still.map(|step| step.step.clone()).collect();
             let selection = Selection::of_open(&self.phases, &still, self.cached);
-            self.block(&execution.options.plan, &selection)
+            let plan = &execution.options.plan;
+            [self.load(plan, coming), self.block(plan, &selection)].concat()
         };
         (block + 1..=last).map(of_block).collect()
     }

@@ -475,11 +475,7 @@ pub(super) fn record(
     }
     let unit = step.rate.of_counts(measured.outcome.events, measured.outcome.statements);
     StepRecord {
-        per_second: measured
-            .seconds
-            .iter()
-            .filter_map(|second| per_second(second, unit))
-            .collect(),
+        per_second: measured.seconds.iter().filter_map(|second| per_second(second, unit)).collect(),
         stalled: measured
             .seconds
             .iter()

@@ -230,6 +230,7 @@ mod tests {
             steps: if rng.below(2) == 1 { vec!["point*".to_owned()] } else { Vec::new() },
             workload,
             blocks: Blocks::Fixed(1 + rng.below(99) as u32),
+            sittings: None,
             loads: 1,
             interleave: all[rng.below(3) as usize],
             seed: rng.next_u64(),

@@ -66,6 +66,8 @@ pub enum WorkKind {
     Ask,
     /// Reading the last counters and stopping a server.
     Stop,
+    /// Waiting for the next sitting.
+    Wait,
     /// Removing data and snapshots at the end.
     Clear,
     /// A whole block on another host, with its loads.
@@ -140,11 +142,15 @@ pub fn estimate(plan: &PlanDraft, phases: &[Phase]) -> Cost {
         .filter_map(|(index, phase)| Some(phase_task(plan, plan.targets.first()?, (index, phase))))
         .map(|task| task.seconds)
         .sum();
-    let load_seconds = sum(&loads(plan));
+    let one_load = sum(&one_load(plan));
+    let loads = |blocks: u32| one_load * f64::from(plan.loads.clamp(1, blocks.max(1)));
+    let load_seconds = loads(plan.blocks.most());
+    let waits = f64::from(plan.sitting_of(plan.blocks.most()) - 1) * wait(plan).seconds;
     let all: Vec<&Target> = plan.targets.iter().collect();
     let block_seconds = sum(&block(plan, &all, &numbered(phases)));
     let clear_seconds = clear(plan).seconds;
-    let through = |blocks: u32| load_seconds + block_seconds * f64::from(blocks) + clear_seconds;
+    let through =
+        |blocks: u32| loads(blocks) + block_seconds * f64::from(blocks) + waits + clear_seconds;
     let most = plan.blocks.most();
     let budget = match plan.blocks {
         Blocks::Auto(Auto { budget_seconds: Some(budget), .. }) => budget,
@@ -155,7 +161,8 @@ pub fn estimate(plan: &PlanDraft, phases: &[Phase]) -> Cost {
         step_seconds: in_phases / windows.max(1) as f64,
         run_seconds: block_seconds / all.len().max(1) as f64,
         block_seconds,
-        blocks_most: (((budget - load_seconds) / block_seconds) as u32).clamp(1, most.max(1)),
+        blocks_most: (1..=most).take_while(|blocks| through(*blocks) <= budget).count().max(1)
+            as u32,
         total_seconds: through(most).min(budget),
         least_seconds: through(plan.blocks.fewest()).min(budget),
         windows: windows as u64 * plan.targets.len() as u64 * u64::from(most),
@@ -168,11 +175,22 @@ pub fn numbered(phases: &[Phase]) -> Vec<(usize, &Phase)> {
     phases.iter().enumerate().collect()
 }
 
-/// All loads of all targets, and what comes once for each of them.
-pub fn loads(plan: &PlanDraft) -> Vec<PlannedTask> {
+/// A load of all targets, and what comes once for each of them.
+pub fn one_load(plan: &PlanDraft) -> Vec<PlannedTask> {
     let of = |target| [load(plan, target), read(plan, target), ask(plan, target)];
-    let each = plan.targets.iter().flat_map(of);
-    each.map(|task| task.times(plan.loads.max(1) as usize)).collect()
+    plan.targets.iter().flat_map(of).collect()
+}
+
+/// Waiting for the next sitting, after the blocks of one.
+pub fn wait(plan: &PlanDraft) -> PlannedTask {
+    let seconds = plan.sittings.as_ref().map_or(0.0, |sittings| {
+        let all: Vec<&Target> = plan.targets.iter().collect();
+        let phases = all.first().and_then(|first| plan.phases(first).ok()).unwrap_or_default();
+        let block: f64 = block(plan, &all, &numbered(&phases)).iter().map(|it| it.seconds).sum();
+        let each = f64::from(plan.blocks.most() / sittings.number.max(1));
+        (sittings.every().as_secs_f64() - each * block).max(0.0)
+    });
+    PlannedTask::one(WorkKind::Wait, seconds)
 }
 
 /// A block of these targets and numbered phases, the parts of all targets one after another.
@@ -193,9 +211,9 @@ pub fn block(
 
 /// A block on another host, which loads for it, where so many measure at once.
 pub fn block_elsewhere(plan: &PlanDraft, block: &[PlannedTask], hosts: usize) -> PlannedTask {
-    let loads = loads(plan).iter().map(|task| task.seconds).sum::<f64>();
+    let load: f64 = one_load(plan).iter().map(|task| task.seconds).sum();
     let of_block: f64 = block.iter().map(|task| task.seconds).sum();
-    let whole = loads / f64::from(plan.loads.max(1)) + of_block;
+    let whole = load + of_block;
     PlannedTask::one(WorkKind::Block, whole / hosts.max(1) as f64)
 }
 
@@ -371,8 +389,10 @@ fn disk_bytes(plan: &PlanDraft) -> f64 {
         None => servers.count() as f64 * SERVER_BYTES,
     };
     let once = own + plan.targets.len() as f64 * size;
-    // Half of it is a snapshot of each load, and half the data of the current block.
-    once * f64::from(1 + plan.loads.max(1)) / 2.0
+    // Half of it is a snapshot of each load that is kept, and half the data of the current block.
+    let in_order = (1..plan.blocks.most()).all(|it| plan.load_of(it) <= plan.load_of(it + 1));
+    let kept = if in_order { 1 } else { plan.loads.max(1) };
+    once * f64::from(1 + kept) / 2.0
 }
 
 /// Bytes of a server's own files in a counted run, whose steps write little: system tables, and the

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::benchmarks::{self, StepSet};
 use crate::plan::blocks::Blocks;
 use crate::plan::file::{self, PlanError};
+use crate::plan::sittings::Sittings;
 use rqps_bench::spec::{DataSize, DefaultTurns};
 use rqps_driver::request::RequestBody;
 use rqps_driver::workload::select::SelectError;
@@ -101,7 +102,10 @@ pub struct PlanDraft {
     pub workload: Workload,
     /// Rounds, each measuring every target once.
     pub blocks: Blocks,
-    /// Independent loads of each target; block i starts from the load i modulo this number.
+    /// Sittings that share the blocks; `None` for one.
+    pub sittings: Option<Sittings>,
+    /// Independent loads of each target; block i starts from the load i modulo this number, or from
+    /// that of its sitting.
     pub loads: u32,
     /// The way in which targets take turns in a block.
     pub interleave: Interleave,
@@ -239,6 +243,7 @@ impl PlanDraft {
             targets: self.own_targets(),
             workload,
             blocks: Blocks::Fixed(repeats),
+            sittings: None,
             interleave: Interleave::Run,
             canaries: false,
             gate: None,
@@ -278,6 +283,7 @@ impl PlanDraft {
             targets: self.own_targets(),
             workload,
             blocks: Blocks::Fixed(blocks),
+            sittings: None,
             loads: 1,
             interleave,
             canaries: false,
@@ -336,11 +342,6 @@ impl PlanDraft {
     /// True if drivers execute code of the user's.
     pub fn runs_scripts(&self) -> bool {
         benchmarks::of(&self.workload).driver.script.is_some()
-    }
-
-    /// The number of the load that a block starts from; both numbers begin with 1.
-    pub fn load_of(&self, block: u32) -> u32 {
-        (block.max(1) - 1) % self.loads.max(1) + 1
     }
 
     /// The seed of the data of a load. Loads differ in the values of their rows, so also in where
@@ -430,6 +431,7 @@ mod tests {
             steps: Vec::new(),
             workload: presets::QUICK.workload(),
             blocks: Blocks::Fixed(4),
+            sittings: None,
             loads: 1,
             interleave: Interleave::Turns,
             seed: 1,

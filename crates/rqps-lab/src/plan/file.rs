@@ -11,6 +11,7 @@ use crate::benchmarks::{self, StepSet};
 use crate::plan::blocks::Spelled;
 use crate::plan::client_hosts;
 use crate::plan::definition::{CountingPass, Interleave, Plan, PlanDraft, ProfilingPass};
+use crate::plan::sittings::Sittings;
 use crate::plan::words::{self, TargetParseError};
 use rqps_bench::spec::Interface;
 use rqps_driver::workload::select::SelectError;
@@ -64,6 +65,8 @@ struct PlanFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     steps: Vec<String>,
     blocks: Spelled,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sittings: Option<Sittings>,
     #[serde(default = "one", skip_serializing_if = "is_one")]
     loads: u32,
     interleave: Interleave,
@@ -100,6 +103,7 @@ impl PlanFile {
             order: plan.order,
             steps: plan.steps.clone(),
             blocks: Spelled::of(plan.blocks),
+            sittings: plan.sittings.clone(),
             loads: plan.loads,
             interleave: plan.interleave,
             seed: plan.seed.to_string(),
@@ -206,6 +210,7 @@ pub fn draft(text: &str) -> Result<PlanDraft, PlanError> {
         steps: file.steps,
         workload: file.workload,
         blocks: file.blocks.blocks().map_err(PlanError::Value)?,
+        sittings: file.sittings,
         loads: file.loads,
         interleave: file.interleave,
         seed,
@@ -247,7 +252,8 @@ pub(super) fn check(plan: &PlanDraft) -> Result<(), PlanError> {
     }
     check_products(plan)?;
     check_passes(plan)?;
-    if let Some(fault) = plan.blocks.fault() {
+    let of_sittings = || plan.sittings.as_ref().and_then(|sittings| sittings.fault(plan));
+    if let Some(fault) = plan.blocks.fault().or_else(of_sittings) {
         return wrong(&fault);
     }
     let external = plan.targets.iter().find(|target| matches!(target.source, BuildSource::Dsn(_)));
@@ -559,6 +565,7 @@ mod tests {
             steps: vec!["point*".to_owned()],
             workload: presets::QUICK.workload(),
             blocks: Blocks::Fixed(4),
+            sittings: None,
             loads: 1,
             interleave: Interleave::Step,
             seed: u64::MAX,

@@ -8,6 +8,7 @@ mod definition;
 pub mod file;
 pub mod order;
 mod own_files;
+mod sittings;
 mod time_left;
 pub mod words;
 
@@ -16,4 +17,5 @@ pub use blocks::{Auto, Blocks};
 pub use client_hosts::shared_clients;
 pub use definition::{CountingPass, Interleave, Plan, PlanDraft, ProfilingPass};
 pub use own_files::{OwnFile, StepFile, own_files, step_files};
+pub use sittings::Sittings;
 pub use time_left::TimeLeft;

@@ -14,7 +14,9 @@ use crate::cli::history::History;
 use crate::cli::hosts::HostArgs;
 use crate::cli::import::Import;
 use crate::cli::site::SiteArgs;
-use crate::cli::workload_args::{HOST, OrderWord, WorkloadArgs, whole};
+use crate::cli::workload_args::{
+    HOST, OrderWord, SittingArgs, WorkloadArgs, duration_words, whole,
+};
 use rqps_model::verdict::{AnswersRule, DataRule};
 
 /// Headings of the help.
@@ -70,6 +72,9 @@ pub(super) enum Command {
     /// Check result folders for regressions in a CI job (exit code: 0 nothing is slower,
     /// 1 regression, 2 usage, 3 no verdict, 4 a run failed)
     Gate(Gate),
+    /// Measure again, in fresh sittings, what failed the gate of a result folder, with as many other
+    /// steps as controls; the fresh data alone decide (exit codes as `gate`)
+    Confirm(Confirm),
     /// Diagnose this host: noise sources, recommended settings, unavailable counters
     Doctor(Doctor),
     /// Import published results and other tools' output as run folders
@@ -264,6 +269,45 @@ pub(super) struct Init {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct Confirm {
+    /// The result folder; the fresh sittings go to the folder `confirm` in it, and are resumed there
+    #[arg(value_name = "DIR", add = ArgValueCompleter::new(completion::result_folders))]
+    pub folder: PathBuf,
+    #[command(flatten)]
+    pub fresh: FreshArgs,
+    /// Format of the findings
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: GateForm,
+    #[command(flatten)]
+    pub rules: RuleOptions,
+    /// Write the findings to this file instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// Fresh sittings.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct FreshArgs {
+    /// Fresh sittings [default: 3, of 4 blocks each]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=200))]
+    pub sittings: Option<u32>,
+    /// Begin one this long after the one before [default: 5m]
+    #[arg(long, value_name = "TIME", value_parser = duration_words)]
+    pub every: Option<String>,
+    /// Measure with a plan that is new on this host if all that it would use has this hash
+    #[arg(long, value_name = "HASH")]
+    pub allow: Option<String>,
+    /// Your configurations: DIR/DBMS/NAME.conf [default: as `rqps run`]
+    #[arg(long, value_name = "DIR")]
+    pub configs: Option<PathBuf>,
+    #[command(flatten)]
+    pub cache: CacheFolder,
+    /// Parent of the temporary folder for data and snapshots [default: beside the results]
+    #[arg(long, value_name = "DIR", env = "RQPS_WORK")]
+    pub work: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Args)]
 pub(super) struct Gate {
     /// Result folders
     #[arg(required = true, value_name = "DIR")]
@@ -310,13 +354,19 @@ pub(super) struct Gate {
     /// Exit with 3 if any verdict is unclear
     #[arg(long)]
     pub fail_on_inconclusive: bool,
+    /// Measure a regression again in fresh sittings before it fails the job, as `rqps confirm` does
+    #[arg(long)]
+    pub confirm: bool,
+    #[command(flatten)]
+    pub fresh: FreshArgs,
     /// Write the findings to this file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(super) enum GateForm {
+    #[default]
     Text,
     Json,
     Markdown,
@@ -556,6 +606,8 @@ pub(super) struct RunArgs {
     /// Show the state of each block in the result folder PLAN; measure nothing
     #[arg(long, conflicts_with_all = ["resume", "on"])]
     pub status: bool,
+    #[command(flatten)]
+    pub sittings: SittingArgs,
     #[command(flatten)]
     pub folders: Folders,
     #[command(flatten)]

@@ -10,7 +10,7 @@ use crate::cli::brought::{self, Origin};
 use crate::cli::measure::plan_of;
 use crate::cli::program::{execution_options, valgrind};
 use crate::cli::progress::Display;
-use crate::cli::workload_args::WorkloadArgs;
+use crate::cli::workload_args::{SittingArgs, WorkloadArgs};
 use crate::cli::{exit, folders, gate, hosts, layout_tau, own_workload, print, vector};
 use rqps_builds::listing::kept_releases;
 use rqps_lab::campaign::bisect::{BisectionEnd, bisect, searched, versions};
@@ -102,7 +102,11 @@ fn begin(words: &BisectArgs) -> Result<BisectionFolder> {
     let versions = versions(&words::targets(&words.target_words())?, &known)?;
     info!("rqps: {} versions", versions.len());
     let all: Vec<String> = versions.iter().map(|version| words::word(&version.target)).collect();
-    let shape = WorkloadArgs { steps: vec![step.clone()], ..words.shape.clone() };
+    let shape = WorkloadArgs {
+        steps: vec![step.clone()],
+        sittings: SittingArgs::default(),
+        ..words.shape.clone()
+    };
     // All versions must be able to run the step; the plan keeps the two ends.
     let plan = plan_of(&all, &shape)?;
     hosts::refuse_server(&plan, "rqps bisect")?;
@@ -231,6 +235,8 @@ pub(super) fn hide_options_without_effect(arg: Arg) -> Arg {
         "max_blocks",
         "budget",
         "loads",
+        "sittings",
+        "every",
         "server_host",
         "client_nodes",
     ];

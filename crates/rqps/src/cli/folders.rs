@@ -47,6 +47,11 @@ pub(super) fn calibrations() -> PathBuf {
     state().join("calibrations")
 }
 
+/// The ledger of what sittings on this host differ by.
+pub(super) fn ledger() -> PathBuf {
+    state().join("ledger.csv")
+}
+
 /// The folder of layout noise, beside that of calibrations.
 pub(super) fn layouts() -> PathBuf {
     state().join("layouts")

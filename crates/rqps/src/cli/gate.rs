@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::cli::args::{Gate, GateForm, RuleOptions};
 use crate::cli::compared::Compared;
-use crate::cli::{exit, print};
+use crate::cli::{confirm, exit, print};
 use rqps_analysis::Comparison;
 use rqps_analysis::gate::{GateOutcome, assess};
 use rqps_analysis::history::PastSets;
@@ -41,8 +41,14 @@ pub(super) fn judge(words: &Gate) -> Result<u8> {
     };
     accept(&comparison, &words.accept)?;
     let tonight = accepted_in(&comparison)?.into_values().flatten().collect();
-    let assessment = assess(&comparison, &gate, past.as_ref(), &tonight)
+    let mut assessment = assess(&comparison, &gate, past.as_ref(), &tonight)
         .map_err(|fault| anyhow!("judge: {fault}"))?;
+    if words.confirm && assessment.ending == GateOutcome::Regression {
+        let Some(fresh) = confirm::confirmed(words, (&comparison, assessment))? else {
+            return Ok(exit::INTERRUPTED);
+        };
+        assessment = fresh;
+    }
     let code = match assessment.ending {
         GateOutcome::Boring | GateOutcome::NoRegression => exit::FINE,
         GateOutcome::Regression => exit::REGRESSION,

@@ -9,6 +9,7 @@ use crate::cli::args::{
     Compare, Count, Folders, Format, GuestOptions, Quickstart, RuleOptions, RunArgs,
 };
 use crate::cli::brought::{self, Consent, Origin};
+use crate::cli::compared::Compared;
 use crate::cli::hosts::{self, Hosts};
 use crate::cli::program::{execution_options, perf, valgrind_for};
 use crate::cli::progress::Display;
@@ -19,6 +20,7 @@ use crate::cli::{
     ask_password, exit, folders, forecast, gate, layout_tau, own_workload, print, repeat, report,
     vector,
 };
+use rqps_analysis::ledger;
 use rqps_dbms as dbms;
 use rqps_host::affinity;
 use rqps_lab::lab::{self, ExecutionOptions, fault};
@@ -30,6 +32,7 @@ use rqps_model::benchmark::{Idle, Placement, Workload};
 use rqps_model::build::BuildSource;
 use rqps_model::gate::Calibration;
 use rqps_model::target::Target;
+use rqps_model::verdict::Rules;
 use rqps_model::{bounded, units};
 use rqps_results as results;
 use rqps_results::bundle::Bundle;
@@ -88,6 +91,9 @@ pub(super) fn compare(words: &Compare) -> Result<u8> {
 fn compared(words: &Compare) -> Result<Plan> {
     let (mut plan, file) = drafted(&words.targets, &words.shape)?;
     own_workload::allow_shell(&mut plan, words.guest.allow_shell)?;
+    if words.shape.loads.is_none() {
+        plan.loads = plan.usual_loads();
+    }
     plan.gate = gate::said(&words.rules);
     layout_tau::set(&mut plan, words)?;
     if words.count {
@@ -201,7 +207,9 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
         .with_context(|| format!("read the plan {}", path.display()))?;
     let used = || format!("use the plan {}", path.display());
     let plan = file::draft(&text).with_context(used)?;
-    let plan = own_workload::of_plan(plan, &path).with_context(used)?;
+    let mut draft = own_workload::of_plan(plan, &path).with_context(used)?.draft();
+    words.sittings.take(&mut draft);
+    let plan = Plan::build(draft).with_context(used)?;
     let mut folders = words.folders.clone();
     let mut brings_configs = false;
     if words.resume && words.plan.is_dir() {
@@ -276,12 +284,13 @@ fn drafted(targets: &[String], shape: &WorkloadArgs) -> Result<(PlanDraft, Optio
     let preset = (spec.preset)(&shape.preset);
     let all = configured(targets, preset.config)?;
     let interleave = interleave(shape, &all, &workload, preset.is_published);
-    let plan = PlanDraft {
+    let mut plan = PlanDraft {
         targets: all,
         order: shape.order.map_or(order, OrderWord::steps),
         steps: shape.steps.clone(),
         workload,
         blocks: blocks(shape)?,
+        sittings: None,
         loads: shape.loads.unwrap_or(1),
         interleave,
         seed: shape.seed,
@@ -290,6 +299,7 @@ fn drafted(targets: &[String], shape: &WorkloadArgs) -> Result<(PlanDraft, Optio
         count: None,
         profile: None,
     };
+    shape.sittings.take(&mut plan);
     Ok((plan, said.file))
 }
 
@@ -390,6 +400,19 @@ fn carry_out(
     finish(&summary, &out, format, rules)
 }
 
+/// Adds what the sittings of a result folder differ by to the ledger of this host. Nothing that was
+/// measured is lost if that fails.
+fn keep_scatter(out: &Path) {
+    let folders = [out.to_owned()];
+    let kept = Compared::read(&folders, None, Rules::default()).and_then(|compared| {
+        let lines = ledger::measured(&compared.comparison);
+        results::keep_in_ledger(&folders::ledger(), &lines).map_err(anyhow::Error::msg)
+    });
+    if let Err(error) = kept {
+        info!("rqps: what these sittings differ by is not kept: {}", fault::text(&error));
+    }
+}
+
 /// Executes a plan on this host; returns its outcome and the result folder.
 pub(super) fn measure(
     plan: Plan,
@@ -402,7 +425,7 @@ pub(super) fn measure(
 }
 
 /// Executes a plan with progress on stderr, on this host or on others.
-fn measure_on(
+pub(super) fn measure_on(
     plan: Plan,
     (folders, hosts, consent): (&Folders, Hosts<'_>, &Consent),
     guest: &GuestOptions,
@@ -414,11 +437,13 @@ fn measure_on(
     let passwords = ask_password::of_plan(&plan)?;
     let labels: Vec<_> = plan.targets.iter().map(|target| target.label.clone()).collect();
     let out = folders::results(folders.out.as_deref(), &labels);
+    let has_sittings = plan.sittings.is_some();
     let options = ExecutionOptions {
         cache: folders::cache(folders.cache.cache.as_deref()),
         configs: consent.configs.clone(),
         accepted: consent.accepted.clone(),
         calibrations,
+        ledger: results::read_ledger(&folders::ledger()).map_err(anyhow::Error::msg)?,
         work: folders.work.clone(),
         debug_folders: folders::debug(&folders.debug)?,
         ssh_config: hosts.ssh_config.map(Path::to_owned),
@@ -438,6 +463,9 @@ fn measure_on(
             "carry out the plan".to_owned()
         }
     })?;
+    if has_sittings && !summary.interrupted {
+        keep_scatter(&out);
+    }
     Ok((summary, out))
 }
 

@@ -14,6 +14,7 @@ mod bundle;
 mod colour;
 mod compared;
 mod completion;
+mod confirm;
 mod doctor;
 mod doctor_layout;
 mod effect;

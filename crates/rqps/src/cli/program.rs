@@ -116,6 +116,7 @@ pub(super) fn execution_options(plan: Plan, out: PathBuf) -> Result<ExecutionOpt
         configs: UserConfigs::default(),
         accepted: Accepted::default(),
         calibrations: Vec::new(),
+        ledger: Vec::new(),
         work: None,
         program: program()?,
         valgrind,

@@ -7,8 +7,8 @@ use clap::{CommandFactory, Parser};
 
 use crate::cli::args::{self, Arguments, Command, ProgressForm};
 use crate::cli::{
-    bisect, block, builds, bundle, colour, completion, doctor, exit, explain, export, gate, help,
-    hidden, history, import, init, measure, print, program, report, site, vector,
+    bisect, block, builds, bundle, colour, completion, confirm, doctor, exit, explain, export,
+    gate, help, hidden, history, import, init, measure, print, program, report, site, vector,
 };
 use rqps_host::child;
 use rqps_lab::lab::fault;
@@ -67,6 +67,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Site(words) => site::write(&words),
         Command::Export(export) => export::export(&export),
         Command::Gate(gate) => gate::judge(&gate),
+        Command::Confirm(words) => confirm::confirm(words),
         Command::Doctor(doctor) => doctor::examine(&doctor),
         Command::Import(import) => import::import(&import),
         Command::Vector(args::Vector::VerifyData(words)) => vector::verify(&words),

@@ -8,7 +8,7 @@ use clap_complete::engine::ArgValueCompleter;
 
 use crate::cli::completion;
 use rqps_lab::benchmarks::StepSet;
-use rqps_lab::plan::Interleave;
+use rqps_lab::plan::{Blocks, Interleave, PlanDraft, Sittings};
 use rqps_model::units;
 
 /// Headings of the help of commands that measure.
@@ -54,8 +54,12 @@ pub(super) struct WorkloadArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     #[arg(help_heading = HOW_LONG)]
     pub budget: Option<Duration>,
+    #[command(flatten)]
+    pub sittings: SittingArgs,
     /// Independent loads of each target; block i starts from load i modulo N. With 2 or more, the
-    /// load is a step with a verdict [default: 1]
+    /// load is a step with a verdict. No interval of 1 load contains what another load would give
+    /// [default: a load for each block if loading takes less time than a block; else one for each
+    /// sitting]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole::<u32>)]
     #[arg(help_heading = HOW_LONG)]
     pub loads: Option<u32>,
@@ -123,6 +127,40 @@ pub(super) struct WorkloadArgs {
     /// Options of pgbench or sysbench for its scripts, after `--`, such as `-- -s 10`
     #[arg(last = true, value_name = "OPTION", help_heading = WORKLOAD)]
     pub options: Vec<String>,
+}
+
+/// Sittings of a plan.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct SittingArgs {
+    /// Measure in N sittings of --blocks blocks each: with new loads, a new order, other data
+    /// folders and programs read anew. Verdicts then contain what sittings differ by [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=200))]
+    #[arg(help_heading = HOW_LONG)]
+    pub sittings: Option<u32>,
+    /// With --sittings: begin one this long after the one before, or when that ends if it takes
+    /// longer [default: 5m]
+    #[arg(long, value_name = "TIME", value_parser = duration_words, requires = "sittings")]
+    #[arg(help_heading = HOW_LONG)]
+    pub every: Option<String>,
+}
+
+impl SittingArgs {
+    /// Has a plan measured in as many sittings, if there are more than one.
+    pub(super) fn take(&self, plan: &mut PlanDraft) {
+        let Some(number) = self.sittings.filter(|number| *number > 1) else { return };
+        if let Blocks::Fixed(each) = plan.blocks {
+            plan.blocks = Blocks::Fixed(each.saturating_mul(number));
+        }
+        let every = self.every.clone().unwrap_or_else(|| SITTINGS_EVERY.to_owned());
+        plan.sittings = Some(Sittings { number, every });
+    }
+}
+
+/// The time between sittings, if none is given.
+pub(super) const SITTINGS_EVERY: &str = "5m";
+
+pub(super) fn duration_words(text: &str) -> Result<String, String> {
+    parse_duration(text).map(|_| text.to_owned())
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -183,6 +183,7 @@ fn run_record(pattern: &RunRecord, size: Size, block: u32, target: usize) -> Run
         targets: (0..size.targets).map(label).collect(),
         host_fingerprint: fingerprint(&host()),
         node: None,
+        sitting: None,
         rqps_version: "0.1.0".to_owned(),
         started: format!("2026-01-02T{block:02}:{:02}:00Z", target),
         finished: Some(format!("2026-01-02T{block:02}:{:02}:30Z", target)),

@@ -40,7 +40,7 @@ impl ActiveRun<'_> {
 
     /// True in the first block that starts from its load.
     pub(super) fn is_first_of_load(&self, execution: &Execution<'_>) -> bool {
-        self.record.key.block <= execution.options.plan.loads
+        execution.options.plan.is_first_of_load(self.record.key.block)
     }
 
     /// Asks the first statements of each step once more, in the first block of a load: every block

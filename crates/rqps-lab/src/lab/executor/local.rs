@@ -12,6 +12,7 @@ use crate::lab::progress::Progress;
 use crate::lab::target_state::TargetState;
 use crate::lab::{block, prepare};
 use crate::plan::{BlockSpec, cost};
+use rqps_host::disk;
 use rqps_model::block::{BLOCK_FORMAT, BlockReport};
 use rqps_model::session::Session;
 
@@ -21,43 +22,45 @@ pub(crate) struct LocalExecutor<'e, 'o> {
     states: Vec<TargetState>,
     canaries: CanaryReader,
     session: Session,
-    /// Loads that blocks will start from.
-    loads: Vec<u32>,
-    /// True once the targets are loaded.
-    prepared: bool,
+    /// The block that targets were last loaded for; 0 before the first.
+    prepared: u32,
     waiting: VecDeque<BlockSpec>,
 }
 
 impl<'e, 'o> LocalExecutor<'e, 'o> {
     /// Measures blocks of the plan that is carried out, on these targets. It loads them before the
-    /// first block.
+    /// first block of each load.
     pub(crate) fn new(
         execution: &'e Execution<'o>,
         states: Vec<TargetState>,
         canaries: CanaryReader,
-        loads: Vec<u32>,
     ) -> LocalExecutor<'e, 'o> {
         LocalExecutor {
             execution,
             states,
             canaries,
             session: execution.session.clone(),
-            loads,
-            prepared: false,
+            prepared: 0,
             waiting: VecDeque::new(),
         }
     }
 
-    fn prepare(&mut self, progress: &mut Progress<'_>) -> Result<()> {
-        if self.prepared {
-            return Ok(());
+    fn prepare(&mut self, block: u32, progress: &mut Progress<'_>) -> Result<()> {
+        let plan = &self.execution.options.plan;
+        if self.prepared == 0 {
+            let phases = self.states.first().map(|state| state.phases.as_slice());
+            let bytes = cost::estimate(plan, phases.unwrap_or_default()).disk_bytes;
+            self.execution.folders.check_space(bytes)?;
+        } else if plan.sitting_of(self.prepared) != plan.sitting_of(block) {
+            for state in &mut self.states {
+                // What failed in one sitting gets another chance in the next.
+                state.broken = false;
+                // Its program comes to lie elsewhere in memory, unless somebody else runs it.
+                state.build.root.as_deref().map(disk::drop_cached).transpose().ok();
+            }
         }
-        let phases = self.states.first().map(|state| state.phases.as_slice()).unwrap_or_default();
-        let bytes = cost::estimate(&self.execution.options.plan, phases).disk_bytes;
-        self.execution.folders.check_space(bytes)?;
-        prepare::all(self.execution, &mut self.states, &self.loads, progress)?;
-        self.prepared = true;
-        Ok(())
+        self.prepared = block;
+        prepare::all(self.execution, &mut self.states, block, progress)
     }
 
     fn measure(&mut self, spec: &BlockSpec, progress: &mut Progress<'_>) -> Result<BlockReport> {
@@ -101,7 +104,7 @@ impl Executor for LocalExecutor<'_, '_> {
 
     fn poll(&mut self, progress: &mut Progress<'_>) -> Result<Option<BlockEnd>> {
         let Some(spec) = self.waiting.pop_front() else { return Ok(None) };
-        self.prepare(progress)?;
+        self.prepare(spec.block, progress)?;
         let report = self.measure(&spec, progress)?;
         Ok(Some(BlockEnd::Measured(Box::new(report))))
     }
