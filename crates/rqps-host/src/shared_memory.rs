@@ -66,12 +66,24 @@ pub fn left_since(begun: SystemTime, uid: u32) -> BTreeSet<SharedPiece> {
     let table = plain::beginning(Path::new("/proc/sysvipc/shm"), LIST_MOST).unwrap_or_default();
     let is_alive = |pid: u32| Path::new("/proc").join(pid.to_string()).exists();
     let mut left: BTreeSet<SharedPiece> = segments(&table, (begun, uid), &is_alive).collect();
-    let lists = lists(Path::new(FOLDER), begun, uid);
+    left.extend(left_in(Path::new(FOLDER), begun, uid));
+    left
+}
+
+/// The files of [`left_since`] in this folder.
+fn left_in(folder: &Path, begun: SystemTime, uid: u32) -> BTreeSet<SharedPiece> {
+    let mut left = BTreeSet::new();
+    let files = files(folder, begun, uid);
+    let lists = lists(&files);
     if !lists.is_empty() {
         let used = mapped_by(tree::all_processes());
         let dead = lists.into_iter().filter(|(list, _)| !used.contains(list));
         left.extend(dead.flat_map(|(list, listed)| listed.into_iter().chain([list])));
     }
+    // A Postgres that a limit of file sizes kills while it makes its list leaves an empty file. One
+    // that makes a list has it open.
+    let empty = files.iter().filter(|(path, content)| content.is_empty() && !is_open(path));
+    left.extend(empty.map(|(path, _)| SharedPiece::File(path.clone())));
     left
 }
 
@@ -98,30 +110,45 @@ fn segments(
     })
 }
 
-/// Lists of a user since then, each with the files that it names.
-fn lists(folder: &Path, begun: SystemTime, uid: u32) -> Vec<(SharedPiece, BTreeSet<SharedPiece>)> {
+/// Files of a user in the folder since then that have the names of those of Postgres, with what
+/// they hold.
+fn files(folder: &Path, begun: SystemTime, uid: u32) -> Vec<(PathBuf, Vec<u8>)> {
     let read = |path: &Path| {
-        let file = plain::open(path)?;
-        let facts = file.metadata()?;
+        let file = plain::open(path).ok()?;
+        let facts = file.metadata().ok()?;
         let mut content = Vec::new();
-        let is_new = facts.uid() == uid && facts.modified()? >= begun;
-        file.take(if is_new { LIST_MOST } else { 0 }).read_to_end(&mut content)?;
-        Ok::<_, io::Error>(content)
+        let is_new = facts.uid() == uid && facts.modified().ok()? >= begun;
+        let file = is_new.then_some(file)?;
+        file.take(LIST_MOST).read_to_end(&mut content).ok()?;
+        Some(content)
     };
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let named = entries
         .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(NAME)));
-    let contents = named.filter_map(|entry| Some((entry.path(), read(&entry.path()).ok()?)));
-    let lists = contents.filter(|(_, content)| content.starts_with(&CONTROL));
+    named.filter_map(|entry| Some((entry.path(), read(&entry.path())?))).collect()
+}
+
+/// The lists among these files, each with the files that it names.
+fn lists(files: &[(PathBuf, Vec<u8>)]) -> Vec<(SharedPiece, BTreeSet<SharedPiece>)> {
+    let lists = files.iter().filter(|(_, content)| content.starts_with(&CONTROL));
     lists
         .map(|(path, content)| {
             let numbers = content.as_chunks::<4>().0.iter().map(|word| u32::from_ne_bytes(*word));
-            let paths = numbers.map(|number| folder.join(format!("{NAME}{number}")));
+            let paths = numbers.map(|number| path.with_file_name(format!("{NAME}{number}")));
             let listed = paths.filter(|path| path.exists()).map(SharedPiece::File);
             let listed = listed.collect();
-            (SharedPiece::File(path), listed)
+            (SharedPiece::File(path.clone()), listed)
         })
         .collect()
+}
+
+/// True if a process has this file open.
+fn is_open(path: &Path) -> bool {
+    tree::all_processes().any(|pid| {
+        let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
+        let mut links = descriptors.flatten().map(|entry| std::fs::read_link(entry.path()));
+        links.any(|link| link.is_ok_and(|link| link == path))
+    })
 }
 
 impl SharedPiece {
@@ -194,12 +221,17 @@ mod tests {
         make("other.4", &CONTROL);
         std::os::unix::fs::symlink("PostgreSQL.1", folder.path().join("PostgreSQL.5")).unwrap();
         let file = |name: &str| SharedPiece::File(folder.path().join(name));
-        let found = lists(folder.path(), begun, uid);
-        let want = (file("PostgreSQL.1"), BTreeSet::from([file(&format!("PostgreSQL.{listed}"))]));
-        assert_eq!(found, [want]);
-        assert!(lists(folder.path(), begun, uid + 1).is_empty());
+        make("PostgreSQL.6", b"");
+        let want = [file("PostgreSQL.1"), file(&format!("PostgreSQL.{listed}"))];
+        let open = std::fs::File::open(folder.path().join("PostgreSQL.6")).unwrap();
+        assert_eq!(left_in(folder.path(), begun, uid), BTreeSet::from(want.clone()));
+        drop(open);
+        let [list, listed] = want;
+        let want = BTreeSet::from([list, listed, file("PostgreSQL.6")]);
+        assert_eq!(left_in(folder.path(), begun, uid), want);
+        assert!(left_in(folder.path(), begun, uid + 1).is_empty());
         let later = SystemTime::now() + std::time::Duration::from_secs(60);
-        assert!(lists(folder.path(), later, uid).is_empty());
+        assert!(left_in(folder.path(), later, uid).is_empty());
     }
 
     #[test]
