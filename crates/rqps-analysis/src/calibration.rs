@@ -2,6 +2,7 @@
 //! place in a block, and what can be promised there. Pure; kept as `domain::gate::Calibration`.
 
 use std::collections::BTreeMap;
+use std::f64::consts::SQRT_2;
 
 use statrs::distribution::{Binomial, DiscreteCDF};
 use thiserror::Error;
@@ -13,12 +14,14 @@ use rqps_model::gate::{Calibration, Canary, GATE_FORMAT, HostLog, SlotEffect, St
 use rqps_model::metric::Metric;
 use rqps_model::run::Dataset;
 use rqps_model::verdict::{LookSchedule, Rules};
-use rqps_stats::moderated::Spread;
-use rqps_stats::power::{Aim, detectable, pairs_needed};
+use rqps_stats::moderated::{Estimate, Spread};
+use rqps_stats::power::detectable;
 use rqps_stats::sequential::Looks;
 
 /// Level of the tests whose rejections are counted as false alarms.
 pub const FALSE_ALARM_ALPHA: f64 = 0.05;
+/// More blocks than a plan can have.
+const BLOCKS_MOST: u32 = 999;
 /// A slot effect below this p breaks the design: which target comes first decides.
 pub const SLOT_ALPHA: f64 = 0.01;
 
@@ -167,7 +170,7 @@ pub struct KindPromise {
     /// Blocks → the smallest difference, as a share, that so many find with the power of the rules
     /// (two-sided t test against 0, one step alone).
     pub detectable: Vec<(u32, f64)>,
-    /// Difference, as a share → blocks at which it is found beyond τ; `None` for more than a plan
+    /// Difference, as a share → blocks at which it is found as SLOWER or FASTER; `None` for more than a plan
     /// can have.
     pub blocks_needed: Vec<(f64, Option<u32>)>,
 }
@@ -175,8 +178,8 @@ pub struct KindPromise {
 /// Judges a calibration; `None` if it holds no spread.
 ///
 /// Standard deviations are taken at [`host_noise::upper_limit`]. The smallest detectable difference
-/// is that of the noncentral t distribution (Cohen 1988). Blocks for a difference x are those that
-/// detect ln(1 + x) − τ: what a verdict asks for (docs/verdicts.md).
+/// is that of the noncentral t distribution (Cohen 1988). Blocks for a difference are those of which
+/// the MDE, with layout among the errors, is no larger (docs/verdicts.md).
 pub fn promise(known: &HostNoise, rules: &Rules) -> Option<Resolution> {
     let kinds: Vec<KindPromise> = NoiseClass::ALL
         .into_iter()
@@ -202,9 +205,10 @@ fn of_kind(kind: NoiseClass, spread: Spread, rules: &Rules) -> KindPromise {
         (blocks, (shift * sd_upper / f64::from(blocks).sqrt()).exp_m1())
     };
     let needs = |share: f64| {
-        let effect = share.ln_1p() - rules.tau;
-        let aim = Aim { sd: sd_upper, df_lent: 0.0, effect, alpha, power: rules.power };
-        (share, (effect > 0.0).then(|| pairs_needed(&aim)).flatten())
+        let enough = |blocks: &u32| found(sd_upper, *blocks, alpha, rules) <= share.ln_1p();
+        let all: Vec<u32> = (2..=BLOCKS_MOST).collect();
+        let few = all.partition_point(|blocks| !enough(blocks));
+        (share, all.get(few).copied())
     };
     KindPromise {
         kind,
@@ -215,9 +219,9 @@ fn of_kind(kind: NoiseClass, spread: Spread, rules: &Rules) -> KindPromise {
     }
 }
 
-/// The smallest difference, as a share, that a comparison of so many blocks probably finds beyond τ
+/// The smallest difference, as a share, that a comparison of so many blocks probably finds
 /// on one step: the MDE of its report, with s_d of the calibration at the upper end of its 90 %
-/// range and no variance borrowed from other steps. A slot effect adds to τ, and looks by a
+/// range and no variance borrowed from other steps. A slot effect adds to it, and looks by a
 /// `schedule` take their part of α. `None` for fewer than two blocks and without any spread.
 pub fn expected_mde(
     known: &HostNoise,
@@ -232,9 +236,15 @@ pub fn expected_mde(
         Looks::new(schedule.blocks_min, schedule.blocks_max).level(tail, blocks)
     });
     let bias = known.slot.p.filter(|p| *p < SLOT_ALPHA).map_or(0.0, |_| known.slot.mean_ln.abs());
-    let shift = detectable(f64::from(blocks - 1), 2.0 * tail, rules.power);
-    let ln_found = rules.tau + bias + shift * sd / f64::from(blocks).sqrt();
-    Some(-(-ln_found).exp_m1())
+    Some(-(-(bias + found(sd, blocks, 2.0 * tail, rules))).exp_m1())
+}
+
+/// The smallest ln ratio that so many blocks find on one step: by the test with layout among the
+/// errors, and by the test against 0.
+fn found(sd: f64, blocks: u32, alpha: f64, rules: &Rules) -> f64 {
+    let own = Estimate { mean: 0.0, se: sd / f64::from(blocks).sqrt(), df: f64::from(blocks - 1) };
+    let of = |it: Estimate| detectable(it.df, alpha, rules.power) * it.se;
+    of(own).max(rules.least() + of(own.with_error(SQRT_2 * rules.layout_sd())))
 }
 
 #[cfg(test)]
@@ -277,8 +287,9 @@ mod tests {
         let finds = |known: &HostNoise, blocks, schedule: Option<&LookSchedule>| {
             expected_mde(known, &rules, blocks, schedule).unwrap()
         };
-        // 1.40 % at most by the table above, and 2.13 s_d are found with 4 pairs (stats::power).
-        let want = -(-(rules.tau + 2.13 * 0.0140_f64)).exp_m1();
+        // 1.40 % at most by the table above, so .70 % for 4 pairs and .859 % with layout, on 6.8
+        // degrees of freedom; 8 pairs, with 7, find 1.16 √8 standard errors (stats::power).
+        let want = -(-(rules.least() + 1.16 * 8.0_f64.sqrt() * 0.00859)).exp_m1();
         let four = finds(&known, 4, None);
         assert!((four / want - 1.0).abs() < 0.01, "{four} {want}");
         assert!(finds(&known, 12, None) < four);

@@ -1,7 +1,7 @@
 //! The order of calls from a dataset to a comparison.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
@@ -16,6 +16,7 @@ use super::verdict::{self, VerdictOptions, VerdictSummary};
 use super::{answers, assembly, counted, ledger, remarks, sampled, server_settings, write_rate};
 use rqps_model::benchmark::Group;
 use rqps_model::run::{Dataset, Run, RunRecord};
+use rqps_model::verdict::LookSchedule;
 use rqps_stats::parallel;
 
 /// The reason why nothing can be compared.
@@ -145,7 +146,7 @@ fn compare_alike(
         steps,
         groups,
         rules: options.rules,
-        schedule: dataset.runs.iter().find_map(|run| run.record.schedule),
+        schedule: schedule(dataset),
         summary: VerdictSummary::default(),
         gates: dataset.gates.clone(),
         counts: None,
@@ -160,6 +161,20 @@ fn compare_alike(
     let mut comparison = judged(with_derived(comparison, extensions));
     comparison.caveats = caveat::find(dataset, &comparison, extensions);
     Ok(comparison)
+}
+
+/// The interim looks of the plans of all runs. A plan whose number of blocks was raised after a
+/// look at fewer has a look at each number from then on.
+fn schedule(dataset: &Dataset) -> Option<LookSchedule> {
+    let mut of_sets: BTreeMap<&str, LookSchedule> = BTreeMap::new();
+    for run in &dataset.runs {
+        if let Some(own) = run.record.schedule {
+            let all = of_sets.entry(&run.result_set).or_insert(own);
+            all.blocks_min = all.blocks_min.min(own.blocks_min);
+            all.blocks_max = all.blocks_max.max(own.blocks_max);
+        }
+    }
+    of_sets.into_values().find(|all| all.blocks_min < all.blocks_max)
 }
 
 /// Adds the steps that follow from the measured ones, where a reader of points meets them first.

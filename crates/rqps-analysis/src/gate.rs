@@ -30,11 +30,13 @@ pub(super) const FEW: usize = 2;
 pub enum GateOutcome {
     /// Nothing is slower, and every verdict is known; faster is allowed.
     Boring,
-    /// No regression was shown, but some verdicts are unclear, or some losses small.
+    /// Some losses are small, and everything is shown to lose less than δ.
     NoRegression,
+    /// No regression is shown, but not everything is shown to lose less than δ.
+    Undecided,
     /// Something is significantly slower.
     Regression,
-    /// Too much is unclear, or the numbers are not comparable.
+    /// More is undecided than the rules allow, or the numbers are not comparable.
     NoVerdict,
     /// A run or a step failed, and the measured steps show no regression.
     RunFailed,
@@ -129,7 +131,8 @@ pub fn assess(
         Some(Level::Regression) => GateOutcome::Regression,
         _ if failed => GateOutcome::RunFailed,
         _ if void || too_unclear => GateOutcome::NoVerdict,
-        _ if unclear + small > 0 => GateOutcome::NoRegression,
+        _ if unclear > 0 || !small_are_less(comparison, &metrics) => GateOutcome::Undecided,
+        _ if small > 0 => GateOutcome::NoRegression,
         _ => GateOutcome::Boring,
     };
     Ok(Assessment {
@@ -192,6 +195,18 @@ fn verdicts(
         }
     }
     (findings, judged, unclear)
+}
+
+/// True if each small loss is shown to be less than δ: another may be larger, and be due to layout.
+fn small_are_less(comparison: &Comparison, metrics: &[Metric]) -> bool {
+    let targets = comparison.steps.iter().flat_map(|step| step.targets.iter().skip(1));
+    let mut judged = targets.flat_map(|target| {
+        metrics.iter().filter_map(|metric| target.relative(*metric)?.judgement.as_ref())
+    });
+    judged.all(|it| {
+        let less = it.test.as_ref().is_some_and(|test| test.equivalent);
+        it.verdict != Verdict::SlowerSmall || less
+    })
 }
 
 /// The targets whose steps are slower as a whole, although no single one is a regression.

@@ -116,8 +116,9 @@ pub struct RunRecord {
     /// The load, once per target and result set: seconds and rates. The same in every block,
     /// because blocks restore its snapshot.
     pub load: Option<LoadRecord>,
-    /// The interim looks of a plan that measures until its steps are decided (`blocks = "auto"`);
-    /// the same in every run of a result set. Verdicts pay for each look.
+    /// The looks at the verdicts that the plan of this run has: with `blocks = "auto"` one after
+    /// each block, else one at the end. Where the runs of a result set differ, because its plan was
+    /// changed and resumed, verdicts pay for each look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<LookSchedule>,
     /// The tables after the load, in the first block of a load.

@@ -143,9 +143,9 @@ impl Rules {
         -(-self.delta).ln_1p()
     }
 
-    /// SLOWER and FASTER are shown to be larger than this, a quarter of δ.
+    /// SLOWER and FASTER are shown to be larger than this, an eighth of δ.
     pub fn least(&self) -> f64 {
-        self.equivalence_limit() / 4.0
+        self.equivalence_limit() / 8.0
     }
 
     /// τ as a share: 0.01 for ln 1.01.

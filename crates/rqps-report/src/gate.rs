@@ -66,7 +66,8 @@ fn line(finding: &Finding) -> String {
 fn whole(assessment: &Assessment, exit: u8) -> String {
     let ending = match assessment.ending {
         GateOutcome::Boring => "boring",
-        GateOutcome::NoRegression => "no regression shown",
+        GateOutcome::NoRegression => "no regression",
+        GateOutcome::Undecided => "undecided, no regression shown",
         GateOutcome::Regression => "REGRESSION",
         GateOutcome::NoVerdict => "NO VERDICT",
         GateOutcome::RunFailed => "A RUN FAILED",
@@ -219,5 +220,5 @@ fn github(assessment: &Assessment, exit: u8) -> String {
 
 /// True if the job passes.
 fn is_fine(ending: GateOutcome) -> bool {
-    matches!(ending, GateOutcome::Boring | GateOutcome::NoRegression)
+    matches!(ending, GateOutcome::Boring | GateOutcome::NoRegression | GateOutcome::Undecided)
 }

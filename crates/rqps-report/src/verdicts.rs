@@ -253,7 +253,7 @@ pub(super) fn rule(comparison: &Comparison) -> String {
         )
     });
     format!(
-        "Rule: {}. SLOWER or FASTER: the difference is shown to exceed {} %, a quarter of delta, \
+        "Rule: {}. SLOWER or FASTER: the difference is shown to exceed {} %, an eighth of delta, \
          with code layout (tau is two standard deviations of it) among the errors (q(tau) <= {q}: \
          the moderated t, adjusted over the steps of one target and metric by \
          Benjamini-Hochberg), and it is not shown to be within delta. -SMALL: the difference is \
@@ -264,7 +264,7 @@ pub(super) fn rule(comparison: &Comparison) -> String {
          that does not hold with the host's noise. Other metrics use WORSE and BETTER for SLOWER \
          and FASTER. See docs/verdicts.md.{schedule}",
         rules.text(),
-        100.0 * delta / 4.0,
+        100.0 * delta / 8.0,
         100.0 * (1.0 - 2.0 * equivalence_alpha),
         100.0 * power,
     )

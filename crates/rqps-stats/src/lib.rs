@@ -4,6 +4,7 @@
 
 pub mod bisection;
 pub mod change_points;
+pub mod correlation;
 pub mod gamma;
 mod interval;
 pub mod mixed;

@@ -101,6 +101,10 @@ fn folder_scenes() -> Vec<(&'static str, FolderScene)> {
     for (steps, blocks) in [(12, 3), (42, 3), (42, 4), (42, 6), (42, 12)] {
         scenes.push(("loud tenth", FolderScene { steps, blocks, ..loud }));
     }
+    for blocks in [3, 4, 6] {
+        let louder = FolderScene { loud: 3.0, blocks, steps: 42, ..FOLDERS };
+        scenes.push(("loud tenth, 3 times", louder));
+    }
     for (steps, blocks) in [(6, 3), (20, 3), (42, 4)] {
         scenes.push(("shared start", FolderScene { steps, blocks, ..start }));
     }

@@ -42,7 +42,7 @@ fn without_layout_even_small_differences_are_as_rare_as_promised() {
         let rates = rates(Scene { pairs: 8, ..scene }, 300);
         // Measured over 2,000 campaigns: .058 and .059 at a nominal .05.
         assert!(rates.any_small <= 0.05 + slack(0.05, 300) + 0.01, "{rates:?}");
-        assert!(rates.same > 0.8, "{rates:?}");
+        assert!(rates.same > 0.75, "{rates:?}");
     }
 }
 
@@ -200,7 +200,7 @@ fn shared_loads_make_no_small_differences() {
         let scene = TurnScene { blocks, loads, ..scene };
         let [pairs, with_loads] = simulate_turns(&scene, 400, 11);
         assert!(with_loads.any_small <= 0.05 + slack(0.05, 400), "{scene:?} {with_loads:?}");
-        assert!(pairs.any_small > 0.15, "{scene:?} {pairs:?}");
+        assert!(pairs.held < 0.93, "{scene:?} {pairs:?}");
         assert!(with_loads.held >= 0.93, "{scene:?} {with_loads:?}");
     }
     // A load for each block needs no model: pairs are independent.

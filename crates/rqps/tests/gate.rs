@@ -106,15 +106,42 @@ fn what_is_unclear_fails_it_when_it_is_too_much() {
 #[test]
 fn what_is_not_boring_is_not_called_so() {
     let noisy = [80.0, 125.0, 100.0];
-    let said = "gate: no regression shown (exit 0): regressions 0, small losses 0";
+    let said = "gate: undecided, no regression shown (exit 0): regressions 0, small losses 0";
     check(set([SAME, SAME, noisy]).path(), &[], 0, &[said, "1 of 3 verdicts unclear"]);
     let less = [98.7, 98.6, 98.65];
     let small = set([less, less, less]);
-    let said = "gate: no regression shown (exit 0): regressions 0, small losses 3";
+    let said = "gate: no regression (exit 0): regressions 0, small losses 3";
     let text = check(small.path(), &[], 0, &[said]);
     assert_eq!(text.matches("SMALL LOSS mysql-8.0.33").count(), 3, "{text}");
     let text = check(small.path(), &["--format", "json"], 0, &["\"ending\": \"no_regression\""]);
     assert!(!text.contains("boring"), "{text}");
+}
+
+/// A plan whose number of blocks was raised after a look at two pays for both looks.
+#[test]
+fn blocks_that_were_raised_are_another_look() {
+    let set = set([SAME, HALF, SAME]);
+    let planned = |of_block: fn(&str) -> u32| {
+        for run in fs::read_dir(set.path()).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = run.file_name().unwrap().to_str().unwrap().to_owned();
+            if !run.is_dir() {
+                continue;
+            }
+            let text = fs::read_to_string(run.join("run.json")).unwrap();
+            let mut record: Value = serde_json::from_str(&text).unwrap();
+            let blocks = of_block(&name);
+            record["schedule"] = json!({ "blocks_min": blocks, "blocks_max": blocks });
+            fs::write(run.join("run.json"), record.to_string()).unwrap();
+        }
+        let mut report = Command::new(env!("CARGO_BIN_EXE_rqps"));
+        let output =
+            report.arg("report").arg(set.path()).args(["--format", "json"]).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        report.to_string()
+    };
+    assert!(!planned(|_| 3).contains("\"blocks_min\":"));
+    let raised = planned(|name| if name.starts_with("b03") { 3 } else { 2 });
+    assert!(raised.contains("\"schedule\":{\"blocks_max\":3,\"blocks_min\":2}"), "{raised}");
 }
 
 /// Two pairs show too little of their scatter to fail a job.

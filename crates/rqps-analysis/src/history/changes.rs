@@ -116,7 +116,7 @@ pub(super) fn of_values(
         .filter(|(_, fit)| fit.means.iter().flatten().count() > 1)
         .collect();
     let spreads: Vec<Spread> = fits.iter().map(|(_, fit)| spread(fit, chains)).collect();
-    let prior = Prior::fit(&spreads);
+    let prior = Prior::robust(&spreads);
     let moderated =
         spreads.iter().map(|own| prior.as_ref().map_or(*own, |prior| prior.moderate(*own)));
     let ladder = |((step, fit), spread): (&(StepValues, VersionFit), Spread)| {

@@ -5,7 +5,8 @@
 //! difference of a pair of blocks scatters for two reasons that are known in advance: samples are
 //! counts (Poisson), and all functions of a block vary together with the whole operation. Divided
 //! by the scatter expected from these, the differences of all functions have about the same
-//! variance and can share it (Smyth 2004).
+//! variance and can share it (Smyth 2004), without the caution of [`Prior::robust`]: chance gives
+//! each variance a lower limit.
 
 use serde::Serialize;
 

@@ -364,9 +364,10 @@ impl Detectable {
             let compute = || power::detectable(df, alpha, wanted);
             *self.known.entry(df.to_bits()).or_insert_with(compute)
         };
-        let member = family.with_layout(member);
-        let detectable = member.estimates().map(|it| shift(it.df) * it.se).fold(0.0, f64::max);
-        -(-(family.threshold() + detectable)).exp_m1()
+        let mut found =
+            |member: &Member| member.estimates().map(|it| shift(it.df) * it.se).fold(0.0, f64::max);
+        let beyond_layout = family.threshold() + found(&family.with_layout(member));
+        -(-beyond_layout.max(family.host.bias + found(member))).exp_m1()
     }
 }
 

@@ -10,18 +10,14 @@ use crate::comparison::StepComparison;
 use rqps_model::benchmark::Group;
 use rqps_stats::Interval;
 use rqps_stats::moderated::{Estimate, Prior, SD_MIN, Spread, TESTS_MIN};
-use rqps_stats::{student, summary};
+use rqps_stats::{correlation, student, summary};
 
 /// Degrees of freedom of the error inside a block, at least: it averages many turns, so it is known
 /// better than the scatter of two or three blocks.
 const INSIDE_DF_MIN: f64 = 3.0;
 
 /// Fewer pairs do not show that blocks follow each other.
-const MEMORY_PAIRS: usize = 6;
-/// The normal quantile beyond which they are taken to.
-const MEMORY_Z: f64 = 2.326;
-/// The largest correlation that is allowed for.
-const MEMORY_MOST: f64 = 0.9;
+const MEMORY_PAIRS: usize = 4;
 
 /// The paired ln ratios of one step.
 #[derive(Clone, Copy)]
@@ -174,12 +170,9 @@ pub(super) fn members(
     most: usize,
     host: &Widening,
 ) -> (Vec<Option<Member>>, Vec<(Kind, Prior)>) {
-    let mut own: Vec<Option<Own>> = lists.iter().map(|list| own(list, most)).collect();
     let memory = memory(lists, most);
-    own.iter_mut().flatten().for_each(|own| own.remember(memory));
-    // Blocks that follow each other tell less of the variance, which nothing else makes up for.
-    let lends = |list: &PairList<'_>| list.kind.filter(|_| memory == 0.0);
-    let kinds: BTreeSet<Kind> = lists.iter().filter_map(lends).collect();
+    let mut own: Vec<Option<Own>> = lists.iter().map(|list| own(list, most, memory)).collect();
+    let kinds: BTreeSet<Kind> = lists.iter().filter_map(|list| list.kind).collect();
     let mut priors = Vec::new();
     for kind in kinds {
         let of_kind = |at: &usize| lists[*at].kind == Some(kind) && own[*at].is_some();
@@ -205,13 +198,17 @@ pub(super) fn members(
     (own.into_iter().zip(lists).map(member).collect(), priors)
 }
 
-fn own(list: &PairList<'_>, most: usize) -> Option<Own> {
-    let mut sorted = list.differences[..list.differences.len().min(most)].to_vec();
+fn own(list: &PairList<'_>, most: usize, memory: f64) -> Option<Own> {
+    let differences = &list.differences[..list.differences.len().min(most)];
+    let mut sorted = differences.to_vec();
     // Sums in sorted order: the same pairs in any order give the same bits.
     sorted.sort_by(f64::total_cmp);
     let sd = summary::stddev(&sorted).filter(|sd| *sd >= SD_MIN)?;
-    let spread = Spread { sd, df: (sorted.len() - 1) as f64 };
-    Some(Own { mean: summary::mean(&sorted), spread, pairs: sorted.len(), scale: 1.0, memory: 0.0 })
+    let spread = match memory > 0.0 {
+        true => correlation::spread(differences, memory),
+        false => Spread { sd, df: (sorted.len() - 1) as f64 },
+    };
+    Some(Own { mean: summary::mean(&sorted), spread, pairs: sorted.len(), scale: 1.0, memory })
 }
 
 impl Own {
@@ -249,28 +246,8 @@ impl Own {
     }
 }
 
-impl Own {
-    /// Widens the scatter of blocks of which each resembles the one before: a mean of n values of
-    /// an AR(1) process has f = 1 + 2 Σ (1 − k/n) ρᵏ times the variance of independent ones, and
-    /// their sample variance is too small by (n − f)/(n − 1).
-    fn remember(&mut self, memory: f64) {
-        if memory == 0.0 {
-            return;
-        }
-        let n = self.pairs as f64;
-        let sum: f64 = (1..self.pairs).map(|k| (1.0 - k as f64 / n) * memory.powi(k as i32)).sum();
-        let f = 1.0 + 2.0 * sum;
-        let times = f * (n - 1.0) / (n - f).max(0.05 * n);
-        let square = memory * memory;
-        let df = (self.spread.df * (1.0 - square) / (1.0 + square)).max(1.0);
-        self.spread = Spread { sd: self.spread.sd * times.sqrt(), df };
-        self.memory = memory;
-    }
-}
-
-/// The correlation ρ of a block's difference with the next one's, over four or more steps; 0 if it
-/// is not shown (one-sided p < .01). The sample correlation of lag 1 of n independent values has a mean
-/// of −1/n and a variance of (n − 2)²/(n² (n − 1)); ρ is (n r + 1)/(n − 3), without that bias.
+/// The correlation of a block's difference with the next one's, over four or more steps; 0 if it
+/// is not shown.
 fn memory(lists: &[PairList<'_>], most: usize) -> f64 {
     let long = |list: &&PairList<'_>| {
         list.kind.is_some() && list.differences.len().min(most) >= MEMORY_PAIRS
@@ -279,23 +256,9 @@ fn memory(lists: &[PairList<'_>], most: usize) -> f64 {
     if lists.len() < TESTS_MIN {
         return 0.0;
     }
-    let (mut excess, mut variance, mut estimates) = (0.0, 0.0, Vec::new());
-    for list in &lists {
-        let differences = &list.differences[..list.differences.len().min(most)];
-        let (mean, n) = (summary::mean(differences), differences.len() as f64);
-        let next = differences.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean));
-        let all: f64 = differences.iter().map(|d| (d - mean).powi(2)).sum();
-        if all > SD_MIN * SD_MIN {
-            let r = next.sum::<f64>() / all;
-            excess += r + 1.0 / n;
-            variance += (n - 2.0).powi(2) / (n * n * (n - 1.0));
-            estimates.push((n * r + 1.0) / (n - 3.0));
-        }
-    }
-    // Steps that move together show the correlation of what they share once.
-    let once = if moves_together(&lists, most) { lists.len() as f64 } else { 1.0 };
-    let shown = excess > MEMORY_Z * (variance * once).sqrt();
-    if shown { summary::mean(&estimates).clamp(0.0, MEMORY_MOST) } else { 0.0 }
+    let series: Vec<&[f64]> =
+        lists.iter().map(|it| &it.differences[..it.differences.len().min(most)]).collect();
+    correlation::shared(&series, moves_together(&lists, most))
 }
 
 /// True if the steps move together from block to block by more than each scatters by itself: the

@@ -97,7 +97,7 @@ mod tests {
         check((-0.1, 0.08), 4, 8);
         // As noisy as that, or so close to a limit: no look decides it.
         check((0.0, 0.1), 4, 12);
-        check((0.019, 0.01), 6, 12);
-        check((0.019, 0.01), 11, 12);
+        check((0.015, 0.01), 6, 12);
+        check((0.015, 0.01), 11, 12);
     }
 }

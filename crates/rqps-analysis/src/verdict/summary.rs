@@ -36,7 +36,7 @@ pub(crate) fn summarize(
         let worst = worst(steps, index + 1);
         targets.push(TargetVerdicts {
             label: comparison.targets[index + 1].label.clone(),
-            sentence: sentence(counts, worst, geomean, rules),
+            sentence: sentence((counts, all_within(steps, index + 1)), worst, geomean, rules),
             boring: is_boring(counts),
             metrics,
             geomean,
@@ -60,6 +60,14 @@ fn is_boring(counts: VerdictCounts) -> bool {
     counts.total() > 0 && counts.same == counts.total()
 }
 
+/// True if each rate is shown to differ by less than δ, so that all of them do (an
+/// intersection-union test: no correction for their number).
+fn all_within(steps: &[StepComparison], target: usize) -> bool {
+    let rates = steps.iter().filter_map(|step| step.targets[target].relative(Metric::Rate));
+    let mut tests = rates.map(|rate| rate.judgement.as_ref()?.test.as_ref());
+    tests.all(|test| test.is_some_and(|test| test.equivalent))
+}
+
 /// The step with the largest loss that counts: its name and ratio.
 fn worst(steps: &[StepComparison], target: usize) -> Option<(&str, f64)> {
     let slower = steps.iter().filter_map(|step| {
@@ -71,7 +79,7 @@ fn worst(steps: &[StepComparison], target: usize) -> Option<(&str, f64)> {
 }
 
 fn sentence(
-    counts: VerdictCounts,
+    (counts, within_delta): (VerdictCounts, bool),
     worst: Option<(&str, f64)>,
     geomean: Option<SuiteMean>,
     rules: &Rules,
@@ -105,9 +113,7 @@ fn sentence(
         return format!("no verdict on any of {total} {steps}{}.", mean.unwrap_or_default());
     }
     let head = match (counts.slower, counts.faster) {
-        (0, 0) if counts.inconclusive + counts.no_verdict == 0 => {
-            format!("no difference of {within} or more; ")
-        }
+        (0, 0) if within_delta => format!("no difference of {within} or more; "),
         (0, 0) => format!("no difference of {within} or more demonstrated; "),
         _ => String::new(),
     };

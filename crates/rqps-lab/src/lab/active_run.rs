@@ -176,7 +176,7 @@ fn record(execution: &Execution<'_>, state: &TargetState, key: RunKey) -> RunRec
         finished: None,
         status: Status::Running,
         load: None,
-        schedule: plan.blocks.schedule(),
+        schedule: Some(plan.blocks.looks()),
         tables: Vec::new(),
         answers_after: Default::default(),
     }

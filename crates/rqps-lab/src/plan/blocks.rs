@@ -58,6 +58,12 @@ impl Blocks {
         }
     }
 
+    /// The looks at the verdicts: those of [`Blocks::schedule`], or one at the end.
+    pub fn looks(&self) -> LookSchedule {
+        let blocks = self.most();
+        self.schedule().unwrap_or(LookSchedule { blocks_min: blocks, blocks_max: blocks })
+    }
+
     /// The fault of these limits; `None` if they can be used.
     pub fn fault(&self) -> Option<String> {
         let limits = |blocks: u32| (1..=999).contains(&blocks);

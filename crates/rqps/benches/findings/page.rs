@@ -53,9 +53,9 @@ which leaves 1 to 3 % there ([verdicts.md](verdicts.md#turns)).
 const SLOWED: &str = "\
 ## Slowed builds
 
-**Found** counts SLOWER and SLOWER-SMALL: its share is the power. SLOWER also needs a measured
-difference of δ, so it is the expected verdict only where *true* is that far from 1; a rate loses
-less than the share of the server's CPU. *Wrong way* counts FASTER and FASTER-SMALL.
+**Found** counts SLOWER and SLOWER-SMALL: its share is the power. SLOWER is the expected verdict
+only where *true* is well beyond what layout explains (τ); a rate loses less than the share of the
+server's CPU. *Wrong way* counts FASTER and FASTER-SMALL.
 
 ";
 

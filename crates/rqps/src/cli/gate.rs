@@ -50,7 +50,7 @@ pub(super) fn judge(words: &Gate) -> Result<u8> {
         assessment = fresh;
     }
     let code = match assessment.ending {
-        GateOutcome::Boring | GateOutcome::NoRegression => exit::FINE,
+        GateOutcome::Boring | GateOutcome::NoRegression | GateOutcome::Undecided => exit::FINE,
         GateOutcome::Regression => exit::REGRESSION,
         GateOutcome::NoVerdict => exit::NO_VERDICT,
         GateOutcome::RunFailed => exit::RUN_FAILED,
