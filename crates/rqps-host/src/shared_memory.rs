@@ -4,7 +4,7 @@
 #![allow(unsafe_code)] // Two blocks: `shmctl` in `SharedPiece`.
 
 use std::collections::BTreeSet;
-use std::io::{self, Read};
+use std::io::Read;
 use std::mem::MaybeUninit;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
