@@ -101,6 +101,16 @@ pub fn json(json: &str) -> Cow<'_, str> {
     if shown.contains("##") { Cow::Owned(shown.replace("##", "#\\u0023")) } else { shown }
 }
 
+/// A word of a command as a shell takes it.
+pub fn shell(word: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:@%+=,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        Cow::Borrowed(word)
+    } else {
+        Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
+    }
+}
+
 /// A basic string of TOML, on one line: hidden characters keep their value as `\u202e`.
 pub fn toml(text: &str) -> String {
     let is_special = |c| is_hidden(c) || c == '"' || c == '\\';

@@ -101,7 +101,8 @@ pub(crate) fn brief(comparison: &Comparison) -> Vec<String> {
     parts
 }
 
-fn distinct_list(runs: &[RunFacts], get: impl Fn(&RunFacts) -> String) -> Vec<String> {
+/// The distinct values of runs, in the order of their first appearance.
+pub(crate) fn distinct_list(runs: &[RunFacts], get: impl Fn(&RunFacts) -> String) -> Vec<String> {
     let mut known = HashSet::new();
     runs.iter().map(get).filter(|value| known.insert(value.clone())).collect()
 }

@@ -47,7 +47,7 @@ pub fn write_families(
             let complete = |comparison: &Comparison, own: &[&Sections]| {
                 build::document(comparison, &ReportOptions::default(), own)
             };
-            out.write_all(text::render(&of(complete)).as_bytes())?;
+            out.write_all(text::render(&of(complete), None).as_bytes())?;
         }
         Format::Markdown => out.write_all(markdown::render(&of(build::bug_report)).as_bytes())?,
         Format::Tsv => {

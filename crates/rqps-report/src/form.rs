@@ -65,7 +65,7 @@ pub fn write(
     match format {
         Format::Text => {
             let document = build::document(comparison, &ReportOptions::default(), own);
-            out.write_all(text::render(&document).as_bytes())?;
+            out.write_all(text::render(&document, None).as_bytes())?;
         }
         Format::Tsv => out.write_all(flat::tsv(comparison).as_bytes())?,
         Format::Csv => flat::write_csv(comparison, &mut out)?,
@@ -78,12 +78,21 @@ pub fn write(
     out.flush()
 }
 
+/// The most characters of a comment on GitHub.
+const COMMENT_MOST: usize = 65_536;
+
+/// Renders the tables of a report as Markdown that fits a comment.
+pub fn brief_markdown(comparison: &Comparison, own: &[&Sections]) -> String {
+    let document = build::document(comparison, &ReportOptions { efficiency: false }, own);
+    markdown::render_tables(&document, COMMENT_MOST)
+}
+
 /// Renders a document as Markdown.
 pub fn render_markdown(document: &Document) -> String {
     markdown::render(document)
 }
 
-/// Renders a document as text.
-pub fn render_text(document: &Document) -> String {
-    text::render(document)
+/// Renders a document as text for a terminal with so many columns, or for a file.
+pub fn render_text(document: &Document, columns: Option<usize>) -> String {
+    text::render(document, columns)
 }

@@ -5,6 +5,7 @@
 
 mod bisection;
 mod blocks;
+mod brief;
 mod build;
 pub mod chart;
 mod client_hosts;
@@ -47,12 +48,13 @@ mod verdicts;
 mod waits;
 
 pub use bisection::{BISECTION_SCHEMA, bisection_document, bisection_json};
+pub use brief::{BriefPlace, brief};
 pub use build::Sections;
 pub use build::{ReportOptions, document, explanation};
 pub use dates::{DATES_SCHEMA, dates_csv, dates_document, dates_json};
 pub use document::Document;
 pub use families::{FamilyReport, write_families};
-pub use form::{Format, render, render_markdown, render_text, write};
+pub use form::{Format, brief_markdown, render, render_markdown, render_text, write};
 pub use history::{HISTORY_SCHEMA, history_csv, history_document, history_json};
 pub use json::SCHEMA;
 pub use repetition::{REPETITION_SCHEMA, repetition_document, repetition_json};

@@ -16,6 +16,36 @@ pub(super) fn render(document: &Document) -> String {
     text
 }
 
+/// Renders the title, the first sentence and the tables alone, in fewer than so many characters:
+/// what has no room is counted.
+pub(super) fn render_tables(document: &Document, most: usize) -> String {
+    let mut text = format!("## {}\n", escape::markdown(&document.title));
+    let shown = || document.sections.iter().filter(|section| !is_aside(section));
+    let sentence = shown().flat_map(|section| &section.blocks).find_map(|block| match block {
+        Block::Paragraph(prose) => Some(prose),
+        _ => None,
+    });
+    text.extend(sentence.map(|prose| format!("\n{}\n", escape::markdown_paragraph(prose))));
+    let mut left_out = 0;
+    for block in shown().flat_map(|section| &section.blocks) {
+        let Block::Table(table) = block else { continue };
+        let mut part = String::new();
+        push_blocks(&mut part, std::slice::from_ref(block), true);
+        if text.chars().count() + part.chars().count() + LEFT_OUT < most {
+            text.push_str(&part);
+        } else {
+            left_out += table.rows.len();
+        }
+    }
+    if left_out > 0 {
+        text.push_str(&format!("\n{left_out} more rows: `rqps report --format markdown`\n"));
+    }
+    text
+}
+
+/// Room for the sentence on what is left out.
+const LEFT_OUT: usize = 80;
+
 /// Sections that are rarely needed in a bug report: folded, whatever their length.
 fn is_aside(section: &Section) -> bool {
     let asides = [

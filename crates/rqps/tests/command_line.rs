@@ -3,44 +3,181 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod made;
 mod program;
-
-use std::process::Command;
+mod terminal;
 
 use program::{run, text};
 use serde_json::Value;
+use terminal::Terminal;
 
 const RESULTS: &str = "tests/data/two-targets";
 
+/// On a terminal, because readline decides what a completed word replaces.
 #[test]
 fn bash_completes_words_that_it_splits() {
     let folder = tempfile::tempdir().unwrap();
-    // What bash does on Tab, for a line that ends at the cursor.
+    let results = folder.path().join("results/b01-1-a/steps");
+    std::fs::create_dir_all(&results).unwrap();
+    std::fs::write(results.join("01-my-own-step.json"), "").unwrap();
+    std::fs::write(folder.path().join("results/plan.toml"), "").unwrap();
+    std::fs::create_dir_all(folder.path().join("configs/sqlite")).unwrap();
+    std::fs::write(folder.path().join("configs/sqlite/tiny.conf"), "").unwrap();
     let lines = [
-        "rqps comp",
-        "rqps compare postgres@17.2",
-        "rqps compare new=mysql@8.0.3",
-        "rqps compare a b --set turn_",
-        "rqps help verd",
+        ("comp", "<compare>"),
+        ("compare postgres@17.2", "<compare><postgres@17.2.0>"),
+        ("compare new=mysql@8.0.3", "<compare><new=mysql@8.0.33>"),
+        ("compare sqlite:ti", "<compare><sqlite:tiny>"),
+        ("compare a=postgres=/us", "<compare><a=postgres=/usr/>"),
+        ("compare a b --set turn_", "<compare><a><b><--set><turn_ms=>"),
+        ("compare a b --bench kv --preset sta", "<compare><a><b><--bench><kv><--preset><standard>"),
+        ("explain results --step my", "<explain><results><--step><my-own-step>"),
+        ("help verd", "<help><verdicts>"),
     ];
-    let script = format!(
-        "source <(rqps completions bash)\n\
-         for COMP_LINE in {}; do COMP_POINT=${{#COMP_LINE}}; _rqps 2>/dev/null\n\
-         echo \"${{COMPREPLY[*]}}\"; done",
-        lines.map(|line| format!("'{line}'")).join(" ")
-    );
+    // Tab, then to the beginning of the line, which becomes the words of another command.
+    let typed = lines.map(|(line, _)| format!("rqps {line}\t\u{1}printf '<%s>' \n"));
+    let keys = format!("source <(rqps completions bash)\n{}exit\n", typed.concat());
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_rqps")).parent().unwrap();
-    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
-    let said = Command::new("bash").args(["-c", &script]).env("PATH", path).output().unwrap();
-    let answers = text(&said.stdout);
-    let answers: Vec<&str> = answers.lines().collect();
-    // Bash has `postgres@` already: only what follows is put in.
-    assert_eq!(answers[0], "compare completions", "{}", text(&said.stderr));
-    assert_eq!(answers[1..], ["17.2.0", "8.0.33", "turn_ms=", "verdicts"]);
+    let bash = format!(
+        "PATH={}:$PATH TERM=dumb INPUTRC=/dev/null bash --norc --noprofile -i",
+        program.display()
+    );
+    let (_, shown) = Terminal::start(&bash, folder.path()).end(keys.as_bytes());
+    for (line, words) in lines {
+        assert!(shown.contains(&format!("<rqps>{words}")), "{line}: no {words} in {shown}");
+    }
     for shell in ["zsh", "fish"] {
         let said = run(&["completions", shell], folder.path());
         assert!(text(&said.stdout).contains("RQPS_COMPLETE"), "{shell}");
     }
+}
+
+/// Fails for an answer of more than twenty lines, or a line of more than 80 columns that could be
+/// cut: a command or a path stays whole.
+fn check_brief(answer: &str) {
+    assert!(answer.lines().count() <= 20, "{answer}");
+    for line in answer.lines() {
+        let whole = ["Next: ", "Or: ", "Report: "].iter().any(|word| line.starts_with(word));
+        assert!(whole || line.contains(": rqps report") || line.chars().count() <= 80, "{line}");
+    }
+}
+
+/// The answers to all kinds of comparisons, as a reader sees them.
+#[test]
+fn an_answer_has_twenty_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let sizes = [(2, 32, 5), (2, 6, 3), (4, 4, 3), (9, 42, 2), (1, 32, 2), (2, 32, 1)];
+    let mut sets: Vec<(String, std::path::PathBuf)> = Vec::new();
+    for (targets, steps, blocks) in sizes {
+        let name = format!("{targets} targets, {steps} steps, {blocks} blocks");
+        let set = folder.path().join(name.replace([' ', ','], ""));
+        made::write_set(&set, made::Size { targets, steps, blocks, seconds: 2 });
+        sets.push((name, set));
+    }
+    for set in ["golden/vector", "golden/sysbench", "golden/insert", "two-targets"] {
+        sets.push((set.to_owned(), std::path::Path::new("tests/data").join(set)));
+    }
+    // A target against itself: its runs under both labels.
+    let aa = folder.path().join("aa");
+    made::write_set(&aa, made::Size { targets: 2, steps: 6, blocks: 4, seconds: 2 });
+    for run in std::fs::read_dir(&aa).unwrap().flatten().map(|entry| entry.path()) {
+        let other = run.to_string_lossy().replace("-1-my5.6.51", "-2-my5.7.44");
+        let is_baseline = other != run.to_string_lossy();
+        for step in std::fs::read_dir(run.join("steps")).into_iter().flatten().flatten() {
+            let to = std::path::Path::new(&other).join("steps").join(step.file_name());
+            if is_baseline {
+                std::fs::copy(step.path(), to).unwrap();
+            }
+        }
+    }
+    sets.push(("A/A".to_owned(), aa));
+    let mut all = String::new();
+    for (name, set) in &sets {
+        let said = run(&["report", set.to_str().unwrap(), "--brief"], folder.path());
+        let answer = text(&said.stdout).replace(folder.path().to_str().unwrap(), "DIR");
+        check_brief(&answer);
+        all.push_str(&format!("=== {name}\n{answer}\n"));
+        let brief = ["report", set.to_str().unwrap(), "--brief", "--format", "markdown"];
+        let tables = text(&run(&brief, folder.path()).stdout);
+        assert!(tables.chars().count() < 65_536 && tables.contains("| ---"), "{name}: {tables}");
+    }
+    insta::assert_snapshot!(all);
+}
+
+#[test]
+fn the_newest_results_are_meant_where_none_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let none = program::rqps_in(&["report"], folder.path()).output().unwrap();
+    assert_eq!(none.status.code(), Some(2));
+    assert!(text(&none.stderr).contains("name a result folder"), "{}", text(&none.stderr));
+    let mut words = vec!["sqlite", "b=sqlite", "--steps", "point-query", "--blocks", "2"];
+    words.extend(["--set", "rows=1k", "--set", "read_seconds=100ms", "--canaries", "off"]);
+    words.extend(["--set", "warmup_seconds=0", "--work", folder.path().to_str().unwrap()]);
+    let said = program::rqps_in(&words, folder.path()).output().unwrap();
+    let answer = text(&said.stdout);
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    check_brief(&answer);
+    assert!(answer.contains("Report: rqps-results/"), "{answer}");
+    for command in ["report", "explain", "gate"] {
+        let said = program::rqps_in(&[command], folder.path()).output().unwrap();
+        assert!(
+            text(&said.stderr).contains("rqps: the newest results: rqps-results/"),
+            "{command}"
+        );
+    }
+    let named = ["report", "--label", "b=My build", "--format", "markdown", "--brief"];
+    let named = text(&program::rqps_in(&named, folder.path()).output().unwrap().stdout);
+    assert!(named.starts_with("## rqps: My build relative to sqlite"), "{named}");
+    let wrong = program::rqps_in(&["report", "--label", "c=x"], folder.path()).output().unwrap();
+    assert!(text(&wrong.stderr).contains("they have b, sqlite"), "{}", text(&wrong.stderr));
+    let again = ["run", "--blocks", "1", "--work", folder.path().to_str().unwrap()];
+    let again = program::rqps_in(&again, folder.path()).output().unwrap();
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    let sets = std::fs::read_dir(folder.path().join("rqps-results")).unwrap().flatten();
+    let plans: Vec<String> =
+        sets.filter_map(|set| std::fs::read_to_string(set.path().join("plan.toml")).ok()).collect();
+    assert_eq!(plans.iter().filter(|plan| plan.contains("blocks = 1")).count(), 1, "{plans:?}");
+    let dry = ["compare", "sqlite", "b=sqlite", "--dry-run"];
+    let dry = text(&program::rqps_in(&dry, folder.path()).output().unwrap().stdout);
+    assert!(dry.contains("[[target") || dry.contains("targets"), "{dry}");
+}
+
+/// The words for targets in the plan of a dry run.
+fn targets_of(words: &[&str], folder: &std::path::Path) -> Vec<String> {
+    let said = program::rqps_in(words, folder).output().unwrap();
+    assert!(said.status.success(), "{words:?}: {}", text(&said.stderr));
+    let plan = text(&said.stdout);
+    let targets = plan.lines().find_map(|line| line.strip_prefix("targets = ")).unwrap();
+    targets.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn commits_are_targets_in_the_sources_of_a_dbms() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let git = |words: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        git.args(["-c", "user.name=t", "-c", "user.email=t@localhost"]).args(words);
+        assert!(git.current_dir(&folder).output().unwrap().status.success(), "{words:?}");
+    };
+    git(&["init", "-q", "-b", "main", "."]);
+    for (name, text) in [("sqlite3.h", "a\n"), ("sqlite3.c", "b\n")] {
+        std::fs::write(folder.join(name), text).unwrap();
+        git(&["add", "-A"]);
+        git(&["commit", "-q", "-m", name]);
+    }
+    let source = format!("sqlite=src:{}", folder.display());
+    let two = [format!("{source}@HEAD~1"), format!("{source}@HEAD")];
+    assert_eq!(targets_of(&["compare", "HEAD~1", "HEAD", "--dry-run"], &folder), two);
+    assert_eq!(targets_of(&["compare", "HEAD~1..", "--dry-run"], &folder), two);
+    std::fs::write(folder.join("sqlite3.h"), "changed\n").unwrap();
+    let tree = targets_of(&["compare", "--dry-run"], &folder);
+    assert_eq!(tree[0], two[1]);
+    let patch = tree[1].split_once("+patch=").unwrap().1;
+    let patch = std::fs::read_to_string(patch).unwrap();
+    assert!(patch.contains("-a\n+changed\n"), "{patch}");
+    let wrong = program::rqps_in(&["compare", "nothing", "HEAD"], &folder).output().unwrap();
+    assert!(text(&wrong.stderr).contains("nothing"), "{}", text(&wrong.stderr));
 }
 
 #[test]
@@ -99,6 +236,7 @@ fn progress_is_json_or_nothing_if_asked() {
     let quiet = run(&["--quiet", "run", "--resume", out], folder.path());
     assert_eq!(text(&quiet.stderr), "");
     assert!(text(&quiet.stdout).contains("relative to sqlite"));
+    check_brief(&text(&quiet.stdout));
     let refused = run(&["-q", "report", "/no/such/folder"], folder.path());
     assert!(!refused.stderr.is_empty(), "an error is never silent");
 }

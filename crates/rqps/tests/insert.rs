@@ -414,7 +414,7 @@ fn logged(
 /// `compare` of this benchmark with small tables.
 fn small(scene: &Scene, targets: &[&str], settings: &[&str]) -> Command {
     let mut command = scene.rqps();
-    command.arg("compare").args(targets).args(["--bench", "insert", "--blocks", "1"]);
+    command.args(["compare", "--full"]).args(targets).args(["--bench", "insert", "--blocks", "1"]);
     // A block that a neighbour spoilt would be measured again, against what the test waits for.
     command.args(["--canaries", "off"]);
     command.arg("--out").arg(scene.path("out")).arg("--configs").arg(scene.path("configs"));

@@ -71,7 +71,7 @@ const SMALL: [&str; 17] = [
 
 fn compare(targets: &[&str], out: &Path, more: &[&str]) -> Output {
     let out = out.to_string_lossy();
-    let mut words = vec!["compare"];
+    let mut words = vec!["compare", "--full"];
     words.extend(targets);
     words.extend(SMALL);
     words.push(&out);

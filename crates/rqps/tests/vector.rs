@@ -64,7 +64,7 @@ impl Scene {
 
     fn compare(&self, targets: &[&str], settings: &[&str]) -> Command {
         let mut command = self.rqps();
-        command.arg("compare").args(targets).arg("--out").arg(self.out());
+        command.args(["compare", "--full"]).args(targets).arg("--out").arg(self.out());
         command.args(["--bench", "vector", "--blocks", "1", "--canaries", "off"]);
         for setting in SMALL.iter().chain(settings) {
             command.args(["--set", setting]);

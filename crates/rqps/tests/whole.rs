@@ -61,7 +61,7 @@ fn configs(folder: &Path) -> String {
 
 fn compare(targets: &[&str], out: &Path, more: &[&str]) -> Output {
     let out = out.to_string_lossy();
-    let mut words = vec!["compare"];
+    let mut words = vec!["compare", "--full"];
     words.extend(targets);
     words.extend(["--out", &out, "--set", "settle_scale=0"]);
     words.extend(STEPS);
@@ -802,6 +802,7 @@ fn a_budget_ends_a_plan_and_a_plan_says_what_it_may_cost() {
     fails(&["plan", "sqlite", "--budget", "5m"], "need --blocks auto");
     fails(&["plan", "sqlite", "--blocks", "auto", "--min-blocks", "1"], "needs min from 2");
     fails(&["plan", "sqlite", "--blocks", "some"], "or auto");
+    fails(&["plan", "sqlite", "--blocks", "auto", "--budget", "20"], "write 20s, 20m or 20h");
 }
 
 #[test]

@@ -54,6 +54,20 @@ macro_rules! kinds {
                 match self { $(CaveatKind::$kind => $loud,)* }
             }
 
+            /// True if it may overturn a verdict. What remains says what is in a number, or that one
+            /// is missing.
+            pub fn is_decisive(self) -> bool {
+                use CaveatKind::*;
+                let aside = matches!(
+                    self,
+                    SeveralHosts | ClientShare | DiscardedBlock | MissingStep | SingleLoad | HarmlessAnswers
+                        | PlanDiffers | DifferentSettings | Readahead | DifferentSource
+                        | DifferentRqps | Unmeasured | UnreadableLatency | EmbeddedDbms
+                        | DriverNote
+                );
+                !aside
+            }
+
             /// The head.
             pub fn title(self) -> &'static str {
                 match self { $(CaveatKind::$kind => $title,)* }

@@ -89,18 +89,24 @@ impl<'a> Repository<'a> {
 
     /// True if files that git knows differ from those of this commit.
     pub(super) fn is_dirty(&self, commit: &str) -> Result<bool, Reason> {
+        Ok(!self.diff(commit, "--name-only")?.trim().is_empty())
+    }
+
+    /// How files that git knows differ from those of this commit, as a patch.
+    pub(super) fn changes(&self, commit: &str) -> Result<String, Reason> {
+        self.diff(commit, "--no-textconv")
+    }
+
+    fn diff(&self, commit: &str, form: &str) -> Result<String, Reason> {
         if self.own.top().is_none() {
-            return Ok(false);
+            return Ok(String::new());
         }
         let mut command = self.own.command();
         command.arg("--work-tree").arg(self.folder);
         // Modules in it have a configuration of their own, too.
-        command.args(["diff", "--name-only", "--no-ext-diff", "--ignore-submodules=dirty"]);
+        command.args(["diff", form, "--no-ext-diff", "--ignore-submodules=dirty"]);
         let said = command_output::run(command_with(command, &[commit, "--"])).map_err(missing)?;
-        if !said.success() {
-            return Err(self.failed("diff", &said.complaint()));
-        }
-        Ok(!said.output.trim().is_empty())
+        if said.success() { Ok(said.output) } else { Err(self.failed("diff", &said.complaint())) }
     }
 
     /// True if a commit has this file or folder.

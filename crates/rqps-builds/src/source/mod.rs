@@ -12,10 +12,12 @@ mod recipe;
 mod relink;
 mod run;
 mod toolchain;
+mod tree;
 
 pub use commit::commit_of;
 pub use git::{Commit, commits};
 pub use recipe::IdleFiles;
+pub use tree::{changes, has_commit, tree_of};
 
 pub(super) use compile::{Compile, Place, compile, link, make_objects};
 pub(super) use git::commit;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::workload::value::{
-    bytes, choice, client_counts, count, memory_limit, number, seconds, yes_or_no,
+    bytes, choice, client_counts, count, memory_limit, number, seconds, time, yes_or_no,
 };
 use rqps_model::benchmark::{BackgroundState, Idle, Pace, Placement, Workload};
 
@@ -119,7 +119,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "warmup_seconds",
         about: "seconds before each measured window, 0 to 3600",
         apply: |workload, value| {
-            workload.warmup_seconds = number(value, 0.0, 3600.0)?;
+            workload.warmup_seconds = time(value, 0.0, 3600.0)?;
             Ok(())
         },
     },
@@ -200,7 +200,8 @@ pub const SETTINGS: &[Setting] = &[
         key: "turn_ms",
         about: "shortest turn of a target with --interleave turns, 1 to 10000 milliseconds",
         apply: |workload, value| {
-            workload.turn_ms = Some(number(value, 1.0, 10_000.0)?);
+            workload.turn_ms =
+                Some(number(value.strip_suffix("ms").unwrap_or(value), 1.0, 10_000.0)?);
             Ok(())
         },
     },

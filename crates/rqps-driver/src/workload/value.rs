@@ -1,5 +1,7 @@
 //! Values of settings as users write them, with limits. Errors name the valid values.
 
+use rqps_model::units;
+
 /// A whole number, with `_` between digits and a unit of powers of 1000: `10k`, `1_000_000`.
 pub fn count(text: &str, low: u64, high: u64) -> Result<u64, String> {
     let wanted = || {
@@ -62,7 +64,15 @@ pub fn memory_limit(value: &str) -> Result<Option<u64>, String> {
 
 /// Seconds of a window.
 pub fn seconds(text: &str) -> Result<f64, String> {
-    number(text, 0.1, 86_400.0)
+    time(text, 0.1, 86_400.0)
+}
+
+/// Seconds, as a number or with a unit: `2`, `2s`, `500ms`, `1m30s`.
+pub fn time(text: &str, low: f64, high: f64) -> Result<f64, String> {
+    match units::parse_duration(text) {
+        Ok(time) => number(&time.as_secs_f64().to_string(), low, high),
+        Err(_) => number(text, low, high),
+    }
 }
 
 /// A decimal number within limits; infinities are outside.

@@ -4,8 +4,8 @@
 //!     <!-- from outputs/quickstart.txt: 3-6, 29-36 -->
 //!     <!-- from time_left.csv -->
 //!
-//! The first is followed by a block of these lines, with an empty line between ranges; the second
-//! by a table of the findings.
+//! The first is followed by a block of these lines, or of all, with an empty line between ranges;
+//! the second by a table of the findings.
 
 use std::fs;
 use std::iter::Peekable;
@@ -86,8 +86,11 @@ fn part(source: &str, docs: &Path) -> Result<String> {
     }
 }
 
-/// Lines by number, from 1, ends included.
+/// Lines by number, from 1, ends included; all without a range.
 fn chosen(stored: &str, ranges: &str) -> Result<String> {
+    if ranges.is_empty() {
+        return Ok(stored.trim_end().to_owned());
+    }
     let lines: Vec<&str> = stored.lines().collect();
     let of_range = |range: &str| {
         let (from, to) = range.split_once('-').context("a range such as 3-6")?;

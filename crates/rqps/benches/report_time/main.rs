@@ -171,7 +171,7 @@ fn history(folders: &[PathBuf], steps: usize) -> Result<[Duration; 4]> {
     };
     let found = date_histories(&comparison, &of);
     let searched = start.elapsed();
-    let text = render_text(&dates_document(&found));
+    let text = render_text(&dates_document(&found), None);
     let rendered = start.elapsed();
     let [history] = &found[..] else { bail!("{} histories", found.len()) };
     let points = history.steps.iter().map(|step| step.points.len());

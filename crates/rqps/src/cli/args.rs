@@ -1,7 +1,7 @@
 //! The command line: commands, options and their help. Other files decide what they mean.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Arg, Args, ColorChoice, Parser, Subcommand, ValueEnum};
@@ -15,7 +15,7 @@ use crate::cli::hosts::HostArgs;
 use crate::cli::import::Import;
 use crate::cli::site::SiteArgs;
 use crate::cli::workload_args::{
-    HOST, OrderWord, SittingArgs, WorkloadArgs, duration_words, whole,
+    HOST, OrderWord, SittingArgs, WorkloadArgs, duration_words, number, whole,
 };
 use rqps_model::verdict::{AnswersRule, DataRule};
 
@@ -121,8 +121,9 @@ pub(super) enum Command {
 
 /// Keeps the command line of `compare` valid for `plan`: options without effect stay, hidden.
 fn hide_options_without_effect(arg: Arg) -> Arg {
-    let idle = ["out", "configs", "work", "cache", "format", "keep", "replace", "yes"]
-        .contains(&arg.get_id().as_str());
+    let idle =
+        ["out", "configs", "work", "cache", "format", "full", "dry_run", "keep", "replace", "yes"]
+            .contains(&arg.get_id().as_str());
     arg.hide(idle)
 }
 
@@ -167,17 +168,28 @@ pub(super) struct Quickstart {
     /// Result folder [default: a new folder in ./rqps-results]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub printed: Printed,
+}
+
+/// What a command that measures prints at its end.
+#[derive(Clone, Copy, Debug, Args)]
+pub(super) struct Printed {
     /// Format of the report on stdout; the result folder also gets report.html
-    #[arg(long, value_enum, default_value = "text")]
+    #[arg(long, value_enum, default_value = "text", help_heading = OUTPUT)]
     pub format: Format,
+    /// Print the whole report, not the answer in twenty lines
+    #[arg(long, help_heading = OUTPUT)]
+    pub full: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Compare {
     /// Targets, the baseline first: DBMS@VERSION, DBMS=deb:SUITE/PACKAGE, DBMS=PATH, sqlite, or a
     /// DSN. Prefix LABEL= to name a target; append :CONFIG to choose a configuration (not for a
-    /// DSN). Examples: mysql@8.0.33 old=postgres=/opt/pg:big postgres://user@host/db
-    #[arg(required = true, value_name = "TARGET")]
+    /// DSN). Examples: mysql@8.0.33 old=postgres=/opt/pg:big postgres://user@host/db. In the git
+    /// repository of a DBMS, commits: HEAD~1 HEAD, main.., or none for HEAD and the work tree
+    #[arg(value_name = "TARGET")]
     #[arg(help_heading = "What to compare", display_order = 0)]
     #[arg(add = ArgValueCompleter::new(completion::targets))]
     pub targets: Vec<String>,
@@ -203,9 +215,11 @@ pub(super) struct Compare {
     /// With --count, simulate caches and branches, too: misses and mispredictions per operation
     #[arg(long, requires = "count", help_heading = "What to compare")]
     pub simulate: bool,
-    /// Format of the report on stdout; the result folder also gets report.html
-    #[arg(long, value_enum, default_value = "text", help_heading = OUTPUT)]
-    pub format: Format,
+    /// Print the plan and its estimated cost, and measure nothing: as `rqps plan`
+    #[arg(long, help_heading = "What to compare")]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub printed: Printed,
 }
 
 #[derive(Debug, Args)]
@@ -226,7 +240,7 @@ pub(super) struct Count {
     pub steps: Vec<String>,
     /// Statements to count in each step, after as many warm-up statements. Steps with long scans
     /// execute fewer; steps of kv execute ten times as many operations
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<u64>)]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = number)]
     #[arg(allow_hyphen_values = true)]
     pub statements: u64,
     /// Simulate caches and branches, too: misses and mispredictions per operation. Takes 2 to 4
@@ -253,9 +267,8 @@ pub(super) struct Count {
     pub options: Vec<String>,
     #[command(flatten)]
     pub folders: Folders,
-    /// Format of the report on stdout; the result folder also gets report.html
-    #[arg(long, value_enum, default_value = "text", help_heading = OUTPUT)]
-    pub format: Format,
+    #[command(flatten)]
+    pub printed: Printed,
 }
 
 #[derive(Debug, Args)]
@@ -309,8 +322,8 @@ pub(super) struct FreshArgs {
 
 #[derive(Debug, Default, Args)]
 pub(super) struct Gate {
-    /// Result folders
-    #[arg(required = true, value_name = "DIR")]
+    /// Result folders [default: the newest below ./rqps-results]
+    #[arg(value_name = "DIR")]
     #[arg(add = ArgValueCompleter::new(completion::result_folders))]
     pub folders: Vec<PathBuf>,
     /// Earlier result sets, such as those of a nightly job: their newest level is a second
@@ -376,8 +389,8 @@ pub(super) enum GateForm {
 
 #[derive(Debug, Args)]
 pub(super) struct Explain {
-    /// Result folders
-    #[arg(required = true, value_name = "DIR")]
+    /// Result folders [default: the newest below ./rqps-results]
+    #[arg(value_name = "DIR")]
     #[arg(add = ArgValueCompleter::new(completion::result_folders))]
     pub folders: Vec<PathBuf>,
     /// Explain this step, whether it differs or not; repeatable
@@ -393,8 +406,8 @@ pub(super) struct Explain {
 
 #[derive(Debug, Args)]
 pub(super) struct Report {
-    /// Result folders
-    #[arg(required = true, value_name = "DIR")]
+    /// Result folders [default: the newest below ./rqps-results]
+    #[arg(value_name = "DIR")]
     #[arg(add = ArgValueCompleter::new(completion::result_folders))]
     pub folders: Vec<PathBuf>,
     /// Label of the baseline target [default: the first of the plan]. Repeatable, one for each
@@ -410,6 +423,12 @@ pub(super) struct Report {
     /// Format of the report
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
+    /// Only the answer: of text twenty lines, of Markdown the tables, at most 65,536 characters
+    #[arg(long, conflicts_with = "by_family")]
+    pub brief: bool,
+    /// Show a target under another name: LABEL=NAME, such as a="MySQL 8.0.33"; repeatable
+    #[arg(long, value_name = "LABEL=NAME")]
+    pub label: Vec<String>,
     /// Write the report to this file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -597,9 +616,12 @@ const SCRIPTS: &str = "What others made";
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
     /// A plan file, or a bundle (`rqps bundle`) to repeat and compare with; with --resume, the
-    /// result folder
+    /// result folder [default: the newest below ./rqps-results, or its plan]
     #[arg(value_name = "PLAN")]
-    pub plan: PathBuf,
+    pub plan: Option<PathBuf>,
+    /// Measure so many blocks, not the number of the plan: the same comparison again, longer
+    #[arg(long, value_name = "N", value_parser = at_least_1(), conflicts_with_all = ["resume", "status"])]
+    pub blocks: Option<u32>,
     /// Resume an interrupted result folder
     #[arg(long)]
     pub resume: bool,
@@ -620,16 +642,22 @@ pub(super) struct RunArgs {
     pub allow: Option<String>,
     #[command(flatten)]
     pub rules: RuleOptions,
-    /// Format of the report on stdout; the result folder also gets report.html
-    #[arg(long, value_enum, default_value = "text", help_heading = OUTPUT)]
-    pub format: Format,
+    #[command(flatten)]
+    pub printed: Printed,
+}
+
+impl RunArgs {
+    /// The plan, which [`crate::cli::measure::run`] names if the user does not.
+    pub(super) fn plan(&self) -> &Path {
+        self.plan.as_deref().unwrap_or(Path::new("."))
+    }
 }
 
 #[derive(Debug, Args)]
 pub(super) struct BundleArgs {
-    /// The result folder
+    /// The result folder [default: the newest below ./rqps-results]
     #[arg(value_name = "DIR", add = ArgValueCompleter::new(completion::result_folders))]
-    pub folder: PathBuf,
+    pub folder: Option<PathBuf>,
     /// The bundle to write, such as results.tar.gz
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,

@@ -72,7 +72,7 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
     };
     info!("rqps: results are in {}", out.display());
     let text = match words.format {
-        BisectFormat::Text => render_text(&bisection_document(&found)),
+        BisectFormat::Text => render_text(&bisection_document(&found), print::columns()),
         BisectFormat::Markdown => render_markdown(&bisection_document(&found)),
         BisectFormat::Json => bisection_json(&found)?,
     };

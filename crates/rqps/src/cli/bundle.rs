@@ -23,7 +23,7 @@ use rqps_results::{self as results, ResultSet};
 
 /// `rqps bundle`.
 pub(super) fn write(words: &BundleArgs) -> Result<u8> {
-    let folder = &words.folder;
+    let folder = &folders::or_newest(words.folder.as_slice())?[0];
     let doing = || format!("bundle {}", folder.display());
     if folders::is_in_use(folder) {
         bail!("bundle {}: another rqps is writing to it; wait until it ends", folder.display());

@@ -1,8 +1,9 @@
 //! Reads result folders and compares their runs.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use rqps_analysis::causes::{self, CauseReaders, Causes, TakeCounter};
 use rqps_analysis::comparison::StepComparison;
@@ -29,8 +30,20 @@ impl Compared {
         baseline: Option<&str>,
         rules: Rules,
     ) -> Result<Compared> {
-        let (dataset, measured) =
+        Compared::read_named(folders, baseline, rules, &BTreeMap::new())
+    }
+
+    /// The same with new names of targets by their labels.
+    pub(super) fn read_named(
+        folders: &[PathBuf],
+        baseline: Option<&str>,
+        rules: Rules,
+        names: &BTreeMap<String, String>,
+    ) -> Result<Compared> {
+        let (mut dataset, measured) =
             results::read_each(folders, benchmarks::digest).context("read the results")?;
+        rename(&mut dataset, names)?;
+        let baseline = baseline.map(|label| names.get(label).map_or(label, String::as_str));
         let options = VerdictOptions { baseline: baseline.map(str::to_owned), rules };
         let comparison = benchmarks::compare_measured(&dataset, measured, &options)
             .context("compare the runs")?;
@@ -78,4 +91,27 @@ impl Compared {
             if steps.is_empty() { None } else { Some(Box::new(self.causes(&steps))) };
         self
     }
+}
+
+/// Gives targets new names by their labels; two targets stay two.
+fn rename(dataset: &mut Dataset, names: &BTreeMap<String, String>) -> Result<()> {
+    let labels = dataset.runs.iter().flat_map(|run| run.record.targets.iter().cloned());
+    let keys = dataset.runs.iter().map(|run| run.record.key.label.clone());
+    let known: BTreeSet<String> = labels.chain(keys).collect();
+    let name = |label: &String| names.get(label).unwrap_or(label).clone();
+    if let Some(label) = names.keys().find(|label| !known.contains(*label)) {
+        let known = Vec::from_iter(known).join(", ");
+        bail!("rename {label}: these folders have no such target; they have {known}");
+    }
+    if known.iter().map(name).collect::<BTreeSet<_>>().len() < known.len() {
+        bail!("rename targets: two of them would have one name");
+    }
+    for run in &mut dataset.runs {
+        let record = &mut run.record;
+        let labels = record.targets.iter_mut();
+        for label in labels.chain([&mut record.key.label, &mut record.target.label]) {
+            *label = name(label);
+        }
+    }
+    Ok(())
 }

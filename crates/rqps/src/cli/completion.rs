@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Command, ValueEnum};
@@ -12,8 +12,9 @@ use clap_complete::CompleteEnv;
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::{Bash, EnvCompleter, Fish, Shells, Zsh};
 
-use crate::cli::{exit, help};
+use crate::cli::{exit, folders, help};
 use rqps_builds::catalogue;
+use rqps_dbms::config;
 use rqps_driver::workload::settings::{SETTINGS, SetError};
 use rqps_lab::benchmarks::{self, BenchmarkSpec, StepSet};
 use rqps_model::benchmark::Phase;
@@ -56,7 +57,8 @@ pub(super) fn script(shell: Shell) -> Result<u8> {
 }
 
 /// Bash, which splits words at `@`, `:` and `=`, as in `new=postgres@17.2.0:big`. The script joins
-/// them again before it asks, and removes from the answers the part before the last split.
+/// them again before it asks, and removes from the answers what bash leaves in place: the part
+/// before the last split. A word that follows `@` begins with it.
 struct WholeWords;
 
 /// The script; `VARIABLE` and `COMPLETER` are replaced. Words with quotes or blanks stay as bash
@@ -66,7 +68,9 @@ const BASH: &str = r#"_rqps() {
     read -ra words <<< "$line"
     [[ $line == *[[:space:]] ]] && words+=("")
     current=${words[${#words[@]}-1]}
-    kept=${current%"${current##*[@:=]}"}
+    kept=$current
+    while [[ -n $kept && $COMP_WORDBREAKS != *"${kept: -1}"* ]]; do kept=${kept%?}; done
+    kept=${kept%@}
     local IFS=$'\013'
     COMPREPLY=($(_CLAP_IFS="$IFS" _CLAP_COMPLETE_INDEX=$((${#words[@]} - 1)) \
         VARIABLE=bash COMPLETER -- "${words[@]}"))
@@ -129,14 +133,25 @@ fn after_comma(current: &OsStr, all: impl IntoIterator<Item = String>) -> Vec<Co
     all.into_iter().map(|candidate| candidate.add_prefix(before)).collect()
 }
 
-/// Completes targets: names of DBMSs and of obtainable builds, also after a label.
+/// Completes targets: names of DBMSs, of obtainable builds and of configurations, and paths; also
+/// after a label.
 pub(super) fn targets(current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
-    // Completes the name in LABEL=DBMS@VERSION; the shell completes DBMS=PATH.
+    // LABEL=DBMS@VERSION, LABEL=DBMS=PATH
     let (label, word) = match current.rfind('=') {
         Some(equals) => current.split_at(equals + 1),
         None => ("", &*current),
     };
+    if word.starts_with(['/', '.', '~']) {
+        return with_prefix(label, PathCompleter::any().complete(OsStr::new(word)));
+    }
+    if let Some((build, _)) = word.split_once(':') {
+        let name = build.split('@').next().unwrap_or_default();
+        let named = Dbms::ALL.iter().find(|dbms| dbms.name() == name);
+        let configs = named.map(|dbms| configs(*dbms)).unwrap_or_default();
+        let words = configs.into_iter().map(|config| format!("{build}:{config}"));
+        return with_prefix(label, beginning(OsStr::new(word), words));
+    }
     let versions = catalogue::known(None).into_iter().map(|entry| entry.word());
     let names: Vec<String> = if word.contains('@') {
         versions.collect()
@@ -144,8 +159,34 @@ pub(super) fn targets(current: &OsStr) -> Vec<CompletionCandidate> {
         let fetched: BTreeSet<Dbms> = catalogue::known(None).iter().map(|one| one.dbms).collect();
         fetched.iter().map(|dbms| format!("{dbms}@")).chain(["sqlite".to_owned()]).collect()
     };
-    let found = beginning(OsStr::new(word), names);
-    found.into_iter().map(|candidate| candidate.add_prefix(label)).collect()
+    with_prefix(label, beginning(OsStr::new(word), names))
+}
+
+fn with_prefix(prefix: &str, found: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
+    found.into_iter().map(|candidate| candidate.add_prefix(prefix)).collect()
+}
+
+/// The configurations of a DBMS: shipped ones, and those in the current folder.
+fn configs(dbms: Dbms) -> BTreeSet<String> {
+    let own = Path::new(folders::CONFIGS).join(dbms.name());
+    let own = std::fs::read_dir(own).into_iter().flatten().flatten().map(|entry| entry.path());
+    let own = own.filter(|path| path.extension().is_some_and(|end| end == "conf"));
+    let own = own.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()));
+    own.chain(config::shipped(dbms).iter().map(|name| (*name).to_owned())).collect()
+}
+
+/// The value of an option on the line that is completed.
+fn said(option: &str) -> Option<String> {
+    let mut words = env::args().skip_while(|word| word != "--").skip_while(|word| word != option);
+    words.nth(1)
+}
+
+/// The benchmarks that the line may mean.
+fn meant() -> Vec<&'static BenchmarkSpec> {
+    let name = said("--bench");
+    let name = name.as_deref().map(|word| word.split(':').next().unwrap_or(word));
+    let named = |spec: &&&BenchmarkSpec| name.is_none_or(|name| name == spec.name);
+    benchmarks::ALL.iter().filter(named).copied().collect()
 }
 
 /// Completes topics and commands of `rqps help`.
@@ -158,15 +199,17 @@ pub(super) fn dbms(current: &OsStr) -> Vec<CompletionCandidate> {
     beginning(current, Dbms::ALL.iter().map(|dbms| dbms.name().to_owned()))
 }
 
-/// Completes names of benchmarks.
+/// Completes names of benchmarks, and files after `sql:`.
 pub(super) fn benchmark(current: &OsStr) -> Vec<CompletionCandidate> {
+    if let Some((name, file)) = current.to_string_lossy().split_once(':') {
+        return with_prefix(&format!("{name}:"), PathCompleter::any().complete(OsStr::new(file)));
+    }
     beginning(current, benchmarks::ALL.iter().map(|spec| spec.name.to_owned()))
 }
 
-/// Completes presets of all benchmarks, because the chosen one is unknown here.
+/// Completes presets of the benchmark.
 pub(super) fn presets(current: &OsStr) -> Vec<CompletionCandidate> {
-    let names: BTreeSet<String> =
-        benchmarks::ALL.iter().flat_map(|spec| presets_of(spec)).collect();
+    let names: BTreeSet<String> = meant().iter().flat_map(|spec| presets_of(spec)).collect();
     beginning(current, names)
 }
 
@@ -181,7 +224,7 @@ fn presets_of(spec: &BenchmarkSpec) -> Vec<String> {
 /// Completes keys of `--set`, with their `=`.
 pub(super) fn settings(current: &OsStr) -> Vec<CompletionCandidate> {
     let mut keys = BTreeSet::new();
-    for spec in benchmarks::ALL {
+    for spec in meant() {
         let Some(preset) = presets_of(spec).into_iter().next() else { continue };
         let Ok((mut workload, _)) = (spec.workload)(&preset) else { continue };
         match (spec.set)(&mut workload, "?=") {
@@ -194,10 +237,13 @@ pub(super) fn settings(current: &OsStr) -> Vec<CompletionCandidate> {
     beginning(current, keys.into_iter().map(|key| format!("{key}=")))
 }
 
-/// Completes steps of all benchmarks.
+/// Completes steps of the result folder on the line, else of the benchmark.
 pub(super) fn steps(current: &OsStr) -> Vec<CompletionCandidate> {
-    let mut names = BTreeSet::new();
-    for spec in benchmarks::ALL {
+    let folders = env::args().skip_while(|word| word != "--").map(PathBuf::from);
+    let mut names: BTreeSet<String> =
+        folders.filter(|path| path.join("plan.toml").is_file()).flat_map(steps_in).collect();
+    let specs = if names.is_empty() { meant() } else { Vec::new() };
+    for spec in specs {
         let Some(preset) = presets_of(spec).into_iter().next() else { continue };
         let Ok((workload, _)) = (spec.workload)(&preset) else { continue };
         for phase in benchmarks::phases(Dialect::Postgres, StepSet::Full, &workload) {
@@ -207,6 +253,19 @@ pub(super) fn steps(current: &OsStr) -> Vec<CompletionCandidate> {
         }
     }
     after_comma(current, names)
+}
+
+/// The steps of the first runs of a result folder, by the names of their files.
+fn steps_in(results: PathBuf) -> Vec<String> {
+    let entries = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
+    let name = |entry: std::fs::DirEntry| {
+        let path = entry.path();
+        let name =
+            path.file_stem().filter(|_| path.extension().is_some_and(|end| end == "json"))?;
+        Some(name.to_str()?.split_once('-')?.1.to_owned())
+    };
+    let runs = entries(&results).map(|run| run.path().join("steps")).filter(|path| path.is_dir());
+    runs.take(2).flat_map(|steps| entries(&steps).filter_map(name).collect::<Vec<_>>()).collect()
 }
 
 /// Completes folders; those with a plan come first.
@@ -234,6 +293,8 @@ mod tests {
         );
         assert_eq!(words(targets(OsStr::new("new=sql"))), ["new=sqlite@", "new=sqlite"]);
         assert_eq!(words(targets(OsStr::new("oracle"))), [""; 0]);
+        assert_eq!(words(targets(OsStr::new("sqlite:small"))), ["sqlite:small-cache"]);
+        assert_eq!(words(targets(OsStr::new("a=postgres=/us"))), ["a=postgres=/usr/"]);
     }
 
     #[test]

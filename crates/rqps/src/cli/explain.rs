@@ -4,15 +4,16 @@ use anyhow::{Result, bail};
 
 use crate::cli::args::Explain;
 use crate::cli::compared::Compared;
-use crate::cli::{gate, report};
+use crate::cli::{folders, gate, print, report};
 use rqps_analysis::comparison::StepComparison;
 use rqps_analysis::{Comparison, causes};
 use rqps_report::{explanation, render_text};
 
 /// `rqps explain`.
 pub(super) fn explain(words: &Explain) -> Result<u8> {
-    let rules = gate::rules(&words.folders, &words.rules)?;
-    let mut found = Compared::read(&words.folders, words.baseline.as_deref(), rules)?;
+    let folders = folders::or_newest(&words.folders)?;
+    let rules = gate::rules(&folders, &words.rules)?;
+    let mut found = Compared::read(&folders, words.baseline.as_deref(), rules)?;
     let steps = chosen(&found.comparison, &words.steps)?;
     if steps.is_empty() {
         out!("No step has a verdict of a difference. Name a step with --step to see its data.");
@@ -23,7 +24,7 @@ pub(super) fn explain(words: &Explain) -> Result<u8> {
         info!("rqps: {fault}");
     }
     found.comparison.causes = Some(Box::new(causes));
-    out!("{}", render_text(&explanation(&found.comparison)).trim_end());
+    out!("{}", render_text(&explanation(&found.comparison), print::columns()).trim_end());
     Ok(report::exit_code(&found.comparison))
 }
 

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use rqps_host::lock::{Lock, LockError};
 use rqps_host::mark::MarkKey;
 use rqps_lab::lab::HostLock;
+use rqps_model::escape;
 
 /// The parent of new result folders.
 const RESULTS: &str = "rqps-results";
@@ -57,6 +58,11 @@ pub(super) fn layouts() -> PathBuf {
     state().join("layouts")
 }
 
+/// The folder of changes of work trees that were measured.
+pub(super) fn patches() -> PathBuf {
+    state().join("patches")
+}
+
 /// The file with the hashes of plans that were put together or accepted here. `None` without a
 /// home: the current folder may hold somebody else's.
 pub(super) fn known_plans() -> Option<PathBuf> {
@@ -88,6 +94,31 @@ pub(super) fn results(said: Option<&Path>, labels: &[String]) -> PathBuf {
     let mut name = format!("{time}-{}", labels.join("-vs-"));
     name.truncate(name.floor_char_boundary(120));
     Path::new(RESULTS).join(name)
+}
+
+/// The newest result folder below ./rqps-results.
+pub(super) fn newest() -> Result<PathBuf> {
+    let of = |entry: std::fs::DirEntry| {
+        let path = entry.path();
+        let is_one = path.join("plan.toml").is_file();
+        let changed = entry.metadata().and_then(|it| it.modified()).ok().filter(|_| is_one)?;
+        Some((changed, path))
+    };
+    let all = std::fs::read_dir(RESULTS).into_iter().flatten().flatten().filter_map(of);
+    match all.max() {
+        Some((_, path)) => Ok(path),
+        None => bail!("find the newest results: ./{RESULTS} holds none; name a result folder"),
+    }
+}
+
+/// The named result folders, else the newest.
+pub(super) fn or_newest(said: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    if !said.is_empty() {
+        return Ok(said.to_vec());
+    }
+    let newest = newest()?;
+    info!("rqps: the newest results: {}", newest.display());
+    Ok(vec![newest])
 }
 
 /// The folder of configurations that nobody has to name, in the current folder.
@@ -170,7 +201,7 @@ pub(super) fn resume_words(out: &Path) -> String {
 }
 
 fn of_line(out: &Path, line: impl Iterator<Item = String>) -> String {
-    let mut text = shell_word(&out.to_string_lossy());
+    let mut text = escape::shell(&out.to_string_lossy()).into_owned();
     let mut line = line.take_while(|word| word != "--");
     while let Some(word) = line.next() {
         let (name, value) = match word.split_once('=') {
@@ -180,20 +211,10 @@ fn of_line(out: &Path, line: impl Iterator<Item = String>) -> String {
         let Some((_, has_value)) = AGAIN.iter().find(|(again, _)| *again == name) else { continue };
         text.push_str(&format!(" {name}"));
         if *has_value && let Some(value) = value.or_else(|| line.next()) {
-            text.push_str(&format!(" {}", shell_word(&value)));
+            text.push_str(&format!(" {}", escape::shell(&value)));
         }
     }
     text
-}
-
-/// A word as a shell takes it.
-fn shell_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./:@%+=,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }
 
 #[cfg(test)]

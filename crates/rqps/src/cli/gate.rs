@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::cli::args::{Gate, GateForm, RuleOptions};
 use crate::cli::compared::Compared;
-use crate::cli::{confirm, exit, print};
+use crate::cli::{confirm, exit, folders, print};
 use rqps_analysis::Comparison;
 use rqps_analysis::gate::{GateOutcome, assess};
 use rqps_analysis::history::PastSets;
@@ -21,7 +21,8 @@ use rqps_results as results;
 
 /// `rqps gate`.
 pub(super) fn judge(words: &Gate) -> Result<u8> {
-    let mut gate = gate_rules(&words.folders, words.thresholds.as_deref())?;
+    let folders = folders::or_newest(&words.folders)?;
+    let mut gate = gate_rules(&folders, words.thresholds.as_deref())?;
     if !words.metrics.is_empty() {
         gate.metrics.clone_from(&words.metrics);
     }
@@ -30,8 +31,7 @@ pub(super) fn judge(words: &Gate) -> Result<u8> {
     gate.instructions = words.instructions.or(gate.instructions);
     gate.fail_on_inconclusive |= words.fail_on_inconclusive;
     let rules = with_options(&gate, &words.rules)?;
-    let Compared { comparison, .. } =
-        Compared::read(&words.folders, words.baseline.as_deref(), rules)?;
+    let Compared { comparison, .. } = Compared::read(&folders, words.baseline.as_deref(), rules)?;
     let past = if words.history.is_empty() {
         None
     } else {

@@ -48,7 +48,7 @@ pub(super) fn print(words: &History) -> Result<u8> {
         );
     }
     let text = match words.format {
-        HistoryFormat::Text => render_text(&history_document(&found)),
+        HistoryFormat::Text => render_text(&history_document(&found), print::columns()),
         HistoryFormat::Markdown => render_markdown(&history_document(&found)),
         HistoryFormat::Csv => history_csv(&found),
         HistoryFormat::Json => history_json(&found)?,
@@ -78,7 +78,7 @@ fn by_date(words: &History, comparison: &Comparison, metric: Metric) -> Result<u
         );
     }
     let text = match words.format {
-        HistoryFormat::Text => render_text(&dates_document(&found)),
+        HistoryFormat::Text => render_text(&dates_document(&found), print::columns()),
         HistoryFormat::Markdown => render_markdown(&dates_document(&found)),
         HistoryFormat::Csv => dates_csv(&found),
         HistoryFormat::Json => dates_json(&found)?,

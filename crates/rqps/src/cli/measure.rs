@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::cli::args::{
-    Compare, Count, Folders, Format, GuestOptions, Quickstart, RuleOptions, RunArgs,
+    Compare, Count, Folders, GuestOptions, Printed, Quickstart, RuleOptions, RunArgs,
 };
 use crate::cli::brought::{self, Consent, Origin};
 use crate::cli::compared::Compared;
@@ -18,7 +18,7 @@ use crate::cli::workload_args::{
 };
 use crate::cli::{
     ask_password, exit, folders, forecast, gate, layout_tau, own_workload, print, repeat, report,
-    vector,
+    source_tree, vector,
 };
 use rqps_analysis::ledger;
 use rqps_dbms as dbms;
@@ -63,7 +63,7 @@ pub(super) fn quickstart(words: &Quickstart) -> Result<u8> {
     let (guest, rules) = (GuestOptions::default(), RuleOptions::default());
     // Its settings are the shipped ones.
     let place = (&folders, Hosts::default(), &Consent::default());
-    carry_out(plan, place, &guest, words.format, &rules)
+    carry_out(plan, place, &guest, words.printed, &rules)
 }
 
 fn quickstart_shape() -> WorkloadArgs {
@@ -80,16 +80,23 @@ fn quickstart_shape() -> WorkloadArgs {
 
 /// `rqps compare`.
 pub(super) fn compare(words: &Compare) -> Result<u8> {
+    if words.dry_run {
+        return print_plan(words);
+    }
     let plan = compared(words)?;
     let consent = brought::own(&plan, &words.folders)?;
     let on = words.hosts.place(&words.folders)?;
     let place = (&words.folders, words.hosts.hosts(on.as_ref()), &consent);
-    carry_out(plan, place, &words.guest, words.format, &words.rules)
+    carry_out(plan, place, &words.guest, words.printed, &words.rules)
 }
 
 /// The plan of `rqps compare` and `rqps plan`.
 fn compared(words: &Compare) -> Result<Plan> {
-    let (mut plan, file) = drafted(&words.targets, &words.shape)?;
+    let targets = source_tree::targets(&words.targets)?;
+    if targets.is_empty() {
+        bail!("compare: name a TARGET or more, such as `rqps compare sqlite sqlite:small-cache`");
+    }
+    let (mut plan, file) = drafted(&targets, &words.shape)?;
     own_workload::allow_shell(&mut plan, words.guest.allow_shell)?;
     if words.shape.loads.is_none() {
         plan.loads = plan.usual_loads();
@@ -132,14 +139,14 @@ pub(super) fn count(words: &Count) -> Result<u8> {
         options: words.options.clone(),
         ..quickstart_shape()
     };
-    let (mut plan, file) = drafted(&words.targets, &shape)?;
+    let (mut plan, file) = drafted(&source_tree::targets(&words.targets)?, &shape)?;
     plan.workload.counted_statements = Some(words.statements);
     plan.workload.simulated_caches = words.simulate;
     let plan = built(plan.with_counted_loads(), file)?;
     let (guest, rules) = (GuestOptions::default(), RuleOptions::default());
     let consent = brought::own(&plan, &words.folders)?;
     let place = (&words.folders, Hosts::default(), &consent);
-    carry_out(plan, place, &guest, words.format, &rules)
+    carry_out(plan, place, &guest, words.printed, &rules)
 }
 
 /// `rqps plan`.
@@ -171,32 +178,38 @@ fn seconds(seconds: f64) -> Duration {
 }
 
 /// `rqps run`.
-pub(super) fn run(words: &RunArgs) -> Result<u8> {
-    if words.status {
-        return hosts::status(&words.plan);
+pub(super) fn run(mut words: RunArgs) -> Result<u8> {
+    if words.plan.is_none() {
+        let newest = folders::or_newest(&[])?.remove(0);
+        let is_folder = words.resume || words.status;
+        words.plan = Some(if is_folder { newest } else { newest.join("plan.toml") });
     }
-    if words.plan.is_file() && Bundle::is_meant(&words.plan)? {
+    let words = &words;
+    if words.status {
+        return hosts::status(words.plan());
+    }
+    if words.plan().is_file() && Bundle::is_meant(words.plan())? {
         let (plan, folders, consent) = repeat::begin(words)?;
         let on = words.hosts.place(&folders)?;
         let place = (&folders, words.hosts.hosts(on.as_ref()), &consent);
-        return carry_out(plan, place, &words.guest, words.format, &words.rules);
+        return carry_out(plan, place, &words.guest, words.printed, &words.rules);
     }
-    let path = match (words.resume, words.plan.is_dir()) {
-        (true, true) => words.plan.join("plan.toml"),
+    let path = match (words.resume || words.blocks.is_some(), words.plan().is_dir()) {
+        (true, true) => words.plan().join("plan.toml"),
         (false, true) => {
             bail!(
                 "run {}: it is a folder\nhint: name a plan file, or add --resume to resume this \
                  folder",
-                words.plan.display()
+                words.plan().display()
             )
         }
-        _ => words.plan.clone(),
+        _ => words.plan().to_owned(),
     };
-    if words.resume && words.plan.is_dir() && matches!(path.try_exists(), Ok(false)) {
+    if words.resume && words.plan().is_dir() && matches!(path.try_exists(), Ok(false)) {
         bail!(
             "resume {}: it holds no plan.toml\nhint: name the result folder that the interrupted \
              command printed",
-            words.plan.display()
+            words.plan().display()
         );
     }
     if matches!(path.try_exists(), Ok(false)) {
@@ -209,12 +222,17 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
     let plan = file::draft(&text).with_context(used)?;
     let mut draft = own_workload::of_plan(plan, &path).with_context(used)?.draft();
     words.sittings.take(&mut draft);
+    if let Some(blocks) = words.blocks {
+        draft.blocks = Blocks::Fixed(blocks);
+        // Several loads stand for one of each block.
+        draft.loads = if draft.loads > 1 { blocks } else { 1 };
+    }
     let plan = Plan::build(draft).with_context(used)?;
     let mut folders = words.folders.clone();
     let mut brings_configs = false;
-    if words.resume && words.plan.is_dir() {
-        folders.out = Some(words.plan.clone());
-        if let Some(configs) = repeat::configs(&words.plan) {
+    if words.resume && words.plan().is_dir() {
+        folders.out = Some(words.plan().to_owned());
+        if let Some(configs) = repeat::configs(words.plan()) {
             // A repetition brings its configurations.
             folders.configs = Some(configs);
             brings_configs = true;
@@ -228,7 +246,7 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
     let consent = brought::ask(&plan, &origin, &folders)?;
     let on = words.hosts.place(&folders)?;
     let place = (&folders, words.hosts.hosts(on.as_ref()), &consent);
-    carry_out(plan, place, &words.guest, words.format, &words.rules)
+    carry_out(plan, place, &words.guest, words.printed, &words.rules)
 }
 
 /// Makes the plan from the command line.
@@ -360,7 +378,7 @@ fn carry_out(
     plan: Plan,
     (folders, hosts, consent): (&Folders, Hosts<'_>, &Consent),
     guest: &GuestOptions,
-    format: Format,
+    printed: Printed,
     rules: &RuleOptions,
 ) -> Result<u8> {
     // This plan's counting and profiling passes use no client hosts.
@@ -397,7 +415,7 @@ fn carry_out(
         summary.faults.extend(of_pass.faults);
         summary.interrupted = of_pass.interrupted;
     }
-    finish(&summary, &out, format, rules)
+    finish(&summary, &out, printed, rules)
 }
 
 /// Adds what the sittings of a result folder differ by to the ledger of this host. Nothing that was
@@ -473,7 +491,7 @@ pub(super) fn measure_on(
 fn finish(
     summary: &lab::ExecutionSummary,
     out: &Path,
-    format: Format,
+    printed: Printed,
     rules: &RuleOptions,
 ) -> Result<u8> {
     for fault in &summary.faults {
@@ -487,14 +505,13 @@ fn finish(
         );
         return Ok(exit::INTERRUPTED);
     }
-    info!("rqps: results are in {}", out.display());
     if summary.faults.is_empty() {
-        report::of_new_results(out, format, rules)?;
+        report::of_new_results(out, printed, rules)?;
         return Ok(exit::FINE);
     }
     // If everything failed, there is no report, and the errors are already printed.
-    if let Err(error) = report::of_new_results(out, format, rules) {
-        error!("rqps: no report: {}", fault::text(&error));
+    if let Err(error) = report::of_new_results(out, printed, rules) {
+        error!("rqps: no report on {}: {}", out.display(), fault::text(&error));
     }
     Ok(exit::RUN_FAILED)
 }

@@ -39,6 +39,7 @@ mod repeat;
 mod report;
 mod run;
 mod site;
+mod source_tree;
 mod vector;
 mod workload_args;
 

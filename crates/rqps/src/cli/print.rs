@@ -84,6 +84,12 @@ pub(super) fn escaped(text: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
+/// The columns of the terminal that shows standard output; `None` if none does.
+pub(super) fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
 /// The text without the program's name.
 fn plain(text: fmt::Arguments<'_>) -> String {
     let text = text.to_string();

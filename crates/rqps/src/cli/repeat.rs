@@ -9,7 +9,7 @@ use crate::cli::args::{Folders, Format, RunArgs};
 use crate::cli::brought::{self, Consent, Origin};
 use crate::cli::compared::Compared;
 use crate::cli::effect::{refuse_brought_builds, shown};
-use crate::cli::{colour, folders, own_workload};
+use crate::cli::{colour, folders, own_workload, print};
 use rqps_analysis::repetition::repeated;
 use rqps_host::beneath;
 use rqps_lab::benchmarks;
@@ -34,25 +34,25 @@ const FILE: &str = "repetition.md";
 /// The file is not a bundle, or cannot be repeated here; the user does not accept it. No results
 /// are written, and nothing of the bundle stays.
 pub(super) fn begin(words: &RunArgs) -> Result<(Plan, Folders, Consent)> {
-    if !has_form(words.format) {
+    if !has_form(words.printed.format) {
         bail!(
             "repeat {}: `rqps run BUNDLE` prints text, markdown or json; `rqps report` prints the \
              new results in every format",
-            words.plan.display()
+            words.plan().display()
         );
     }
     if words.folders.configs.is_some() {
         bail!(
             "repeat {}: a bundle contains its configurations; omit --configs",
-            words.plan.display()
+            words.plan().display()
         );
     }
-    let bundle = Bundle::open(&words.plan)?;
+    let bundle = Bundle::open(words.plan())?;
     let head = bundle.head();
     let labels: Vec<String> = head.targets.iter().map(|target| target.label.clone()).collect();
     info!(
         "rqps: repeats {}: {} files of {}, written by rqps {}",
-        words.plan.display(),
+        words.plan().display(),
         head.files.len(),
         units::bytes(bundle.bytes()),
         shown(&head.rqps_version)
@@ -81,7 +81,7 @@ fn accepted(
     let configs = configs(out);
     let brings_configs = configs.is_some();
     let folders = Folders { out: Some(out.to_owned()), configs, ..words.folders.clone() };
-    let (file, allow) = (words.plan.as_path(), words.allow.as_deref());
+    let (file, allow) = (words.plan(), words.allow.as_deref());
     let origin = Origin { file, allow, bundle: Some(targets), brings_configs };
     let consent = brought::ask(&plan, &origin, &folders)?;
     Ok((plan, folders, consent))
@@ -225,7 +225,7 @@ pub(super) fn show(out: &Path, first: &Path, second: &Compared, format: Format) 
     let text = match format {
         Format::Json => repetition_json(&found)?,
         Format::Markdown => render_markdown(&document),
-        _ => return Ok(colour::print(&render_text(&document))?),
+        _ => return Ok(colour::print(&render_text(&document, print::columns()))?),
     };
     out!("{}", text.trim_end());
     Ok(())

@@ -5,33 +5,40 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
-use crate::cli::args::{self, Report, RuleOptions};
+use crate::cli::args::{self, Printed, Report, RuleOptions};
 use crate::cli::compared::Compared;
-use crate::cli::{colour, exit, gate, print, repeat};
+use crate::cli::{colour, exit, folders, gate, print, repeat};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{RunFacts, StepComparison};
 use rqps_lab::benchmarks;
 use rqps_model::run::{Run, Second, Status, StepRecord};
 use rqps_report::html::{self, Material, SitePage};
-use rqps_report::{FamilyReport, Format};
+use rqps_report::{BriefPlace, FamilyReport, Format, ReportOptions, render_text};
 use rqps_results as results;
 
 /// File name of the HTML report in a result folder.
 pub(super) const FILE: &str = "report.html";
+
+/// The columns of an answer that no terminal shows.
+const BRIEF_COLUMNS: usize = 80;
 
 /// `rqps report`.
 pub(super) fn print(words: &Report) -> Result<u8> {
     if words.by_family || words.baseline.len() > 1 {
         return print_families(words);
     }
+    let folders = folders::or_newest(&words.folders)?;
     let baseline = words.baseline.first().map(String::as_str);
-    let mut found = read(&words.folders, baseline, &words.rules)?;
+    let rules = gate::rules(&folders, &words.rules)?;
+    let names = names(&words.label)?;
+    let mut found = Compared::read_named(&folders, baseline, rules, &names)?.explained();
     found.comparison.hides_terms = words.no_terms;
-    match &words.output {
-        Some(path) => found.save(path, words.format)?,
-        None => found.show(words.format)?,
+    match (&words.output, words.brief) {
+        (output, true) => found.show_brief(words, output.as_deref())?,
+        (Some(path), false) => found.save(path, words.format)?,
+        (None, false) => found.show(words.format)?,
     }
     let code = exit_code(&found.comparison);
     // The process ends now. Freeing all strings would take a twelfth of its time.
@@ -41,8 +48,9 @@ pub(super) fn print(words: &Report) -> Result<u8> {
 
 /// Writes the report of several families, each relative to its own baseline.
 fn print_families(words: &Report) -> Result<u8> {
-    let rules = gate::rules(&words.folders, &words.rules)?;
-    let families = Compared::read_families(&words.folders, &words.baseline, rules)?;
+    let folders = folders::or_newest(&words.folders)?;
+    let rules = gate::rules(&folders, &words.rules)?;
+    let families = Compared::read_families(&folders, &words.baseline, rules)?;
     let mut families: Vec<(String, Compared)> =
         families.into_iter().map(|(family, found)| (family, found.explained())).collect();
     for (_, found) in &mut families {
@@ -132,26 +140,46 @@ fn exit_code_of(comparisons: &[&Comparison]) -> u8 {
     exit::RUN_FAILED
 }
 
-/// Prints the report of a new result folder and writes it there as HTML.
-pub(super) fn of_new_results(
-    folder: &Path,
-    format: args::Format,
-    rules: &RuleOptions,
-) -> Result<()> {
+/// Prints the report of a new result folder, or its answer in a few lines, and writes it there as
+/// HTML.
+pub(super) fn of_new_results(folder: &Path, printed: Printed, rules: &RuleOptions) -> Result<()> {
     let found = read(&[folder.to_owned()], None, rules)?;
     let page = folder.join(FILE);
     // The folder may come from somebody else: a link in place of the page is not followed.
     results::replace_whole(&page, found.page(folder)?)?;
+    let Printed { format, full } = printed;
     match repeat::first_results(folder) {
         Some(first) if repeat::has_form(format) => repeat::show(folder, &first, &found, format)?,
+        _ if !full && non_html(format) == Some(Format::Text) => {
+            let is_newest = folders::newest().is_ok_and(|newest| is_same(&newest, folder));
+            let named = (!is_newest).then(|| folder.to_string_lossy());
+            let page = page.to_string_lossy();
+            return Ok(colour::print(&found.answer(named.as_deref(), Some(&page)))?);
+        }
         _ => found.show(format)?,
     }
     info!("rqps: open {}", page.display());
     Ok(())
 }
 
+fn is_same(one: &Path, other: &Path) -> bool {
+    matches!((fs::canonicalize(one), fs::canonicalize(other)), (Ok(one), Ok(other)) if one == other)
+}
+
 fn read(folders: &[PathBuf], baseline: Option<&str>, rules: &RuleOptions) -> Result<Compared> {
     Ok(Compared::read(folders, baseline, gate::rules(folders, rules)?)?.explained())
+}
+
+/// The new names of targets by their labels.
+fn names(words: &[String]) -> Result<BTreeMap<String, String>> {
+    let mut names = BTreeMap::new();
+    for word in words {
+        match word.split_once('=').filter(|(label, name)| !label.is_empty() && !name.is_empty()) {
+            Some((label, name)) => names.insert(label.to_owned(), name.to_owned()),
+            None => bail!("use --label {word}: write it as LABEL=NAME"),
+        };
+    }
+    Ok(names)
 }
 
 impl Compared {
@@ -170,9 +198,8 @@ impl Compared {
     /// Prints the report.
     fn show(&self, format: args::Format) -> Result<()> {
         if non_html(format) == Some(Format::Text) {
-            let mut text = Vec::new();
-            benchmarks::write_report(&self.comparison, Format::Text, &mut text)?;
-            return Ok(colour::print(&String::from_utf8_lossy(&text))?);
+            let document = benchmarks::document(&self.comparison, &ReportOptions::default());
+            return Ok(colour::print(&render_text(&document, print::columns()))?);
         }
         match non_html(format) {
             Some(format) => {
@@ -182,6 +209,33 @@ impl Compared {
             }
             None => Ok(print::escaped(self.page(Path::new("."))?.as_bytes())?),
         }
+    }
+
+    /// Writes only the answer.
+    fn show_brief(&self, words: &Report, output: Option<&Path>) -> Result<()> {
+        let text = match non_html(words.format) {
+            Some(Format::Text) => {
+                let folder = words.folders.first().map(|folder| folder.to_string_lossy());
+                self.answer(folder.as_deref(), None)
+            }
+            Some(Format::Markdown) => {
+                rqps_report::brief_markdown(&self.comparison, &benchmarks::sections())
+            }
+            _ => bail!("print the answer alone: --brief has --format text or markdown"),
+        };
+        match output {
+            Some(path) => {
+                fs::write(path, text).with_context(|| format!("write {}", path.display()))
+            }
+            None if matches!(words.format, args::Format::Text) => Ok(colour::print(&text)?),
+            None => Ok(print::escaped(text.as_bytes())?),
+        }
+    }
+
+    /// The answer in twenty lines; commands find the results as `folder`.
+    fn answer(&self, folder: Option<&str>, page: Option<&str>) -> String {
+        let width = print::columns().unwrap_or(BRIEF_COLUMNS);
+        rqps_report::brief(&self.comparison, &BriefPlace { width, folder, page })
     }
 
     /// The report as HTML for the folder `place`, to which its links are relative.

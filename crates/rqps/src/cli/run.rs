@@ -1,5 +1,6 @@
 //! The entry of the program: from the command line to an exit code.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -12,6 +13,7 @@ use crate::cli::{
 };
 use rqps_host::child;
 use rqps_lab::lab::fault;
+use rqps_lab::plan::words;
 
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
@@ -21,7 +23,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(false) => {}
         Err(error) => return print_usage(&error),
     }
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::try_parse_from(with_command(std::env::args_os().collect())) {
         Ok(arguments) => arguments,
         Err(error) => return print_usage(&error),
     };
@@ -36,6 +38,19 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::from(exit::USAGE)
         }
     }
+}
+
+/// The words of the command line. Targets without a command are compared.
+fn with_command(mut line: Vec<OsString>) -> Vec<OsString> {
+    let first = line.get(1).and_then(|word| word.to_str()).map(str::to_owned);
+    let is_target = |word: &String| {
+        let is_command = Arguments::command().find_subcommand(word).is_some();
+        !is_command && !word.starts_with('-') && words::targets(std::slice::from_ref(word)).is_ok()
+    };
+    if first.as_ref().is_some_and(is_target) {
+        line.insert(1, "compare".into());
+    }
+    line
 }
 
 /// Prints help and version on stdout with exit code 0, and everything else as an error.
@@ -58,7 +73,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Count(count) => measure::count(&count),
         Command::Plan(plan) => measure::print_plan(&plan),
         Command::Init(words) => init::init(&words),
-        Command::Run(run) => measure::run(&run),
+        Command::Run(run) => measure::run(run),
         Command::Bundle(words) => bundle::write(&words),
         Command::Report(report) => report::print(&report),
         Command::Explain(words) => explain::explain(&words),

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::cli::completion;
+use rqps_driver::workload::value;
 use rqps_lab::benchmarks::StepSet;
 use rqps_lab::plan::{Blocks, Interleave, PlanDraft, Sittings};
 use rqps_model::units;
@@ -51,7 +52,7 @@ pub(super) struct WorkloadArgs {
     #[arg(help_heading = HOW_LONG)]
     pub max_blocks: Option<u32>,
     /// With --blocks auto: time limit for everything, loading included, such as 30m
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
     #[arg(help_heading = HOW_LONG)]
     pub budget: Option<Duration>,
     #[command(flatten)]
@@ -160,7 +161,7 @@ impl SittingArgs {
 pub(super) const SITTINGS_EVERY: &str = "5m";
 
 pub(super) fn duration_words(text: &str) -> Result<String, String> {
-    parse_duration(text).map(|_| text.to_owned())
+    duration(text).map(|_| text.to_owned())
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -243,6 +244,16 @@ pub(super) fn whole<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| "write a whole number".to_owned())
 }
 
-fn parse_duration(text: &str) -> Result<Duration, String> {
-    units::parse_duration(text).map_err(|error| error.to_string())
+/// A whole number with a unit of powers of 1000.
+pub(super) fn number(text: &str) -> Result<u64, String> {
+    value::count(text, 0, u64::MAX)
+        .map_err(|_| "write a whole number, such as 1000 or 10k".to_owned())
+}
+
+/// A time with its unit: 20 could be seconds or minutes.
+fn duration(text: &str) -> Result<Duration, String> {
+    match text.trim().parse::<f64>() {
+        Ok(_) => Err(format!("{0} of what? write {0}s, {0}m or {0}h", text.trim())),
+        Err(_) => units::parse_duration(text).map_err(|error| error.to_string()),
+    }
 }

@@ -21,6 +21,7 @@ pub(crate) fn write_configs(configs: &Path) {
 pub(crate) fn words(configs: &Path, config: &str, blocks: u32, out: &str) -> Vec<String> {
     let words = [
         "compare",
+        "--full",
         "fake@1",
         &format!("b=fake@1:{config}"),
         "--steps",

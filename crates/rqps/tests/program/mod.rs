@@ -35,10 +35,20 @@ pub(crate) fn turn() -> MutexGuard<'static, ()> {
 /// The command, not started.
 pub(crate) fn rqps<W: AsRef<OsStr>>(words: &[W], folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
-    command.args(words).stdin(Stdio::null());
+    command.args(with_full_report(words)).stdin(Stdio::null());
     let (lock, state) = (folder.join("lock"), folder.join("state"));
     command.env("RQPS_HOST_LOCK", lock).env("RQPS_STATE", state);
     command
+}
+
+/// The words, with the whole report in place of the answer in twenty lines.
+fn with_full_report<W: AsRef<OsStr>>(words: &[W]) -> Vec<&OsStr> {
+    let mut words: Vec<&OsStr> = words.iter().map(AsRef::as_ref).collect();
+    let is = |word: &[&str]| words.first().is_some_and(|first| word.iter().any(|it| first == it));
+    if is(&["compare", "count", "run", "quickstart"]) {
+        words.insert(1, OsStr::new("--full"));
+    }
+    words
 }
 
 /// The command in that folder, not started.

@@ -1,5 +1,6 @@
 //! A terminal of a test's own, with the program `script`: what it shows, and keys that are typed.
 
+#![allow(dead_code, reason = "each test uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{Read, Write};
