@@ -16,16 +16,16 @@ pub const SD_MIN: f64 = 1e-9;
 const VARIANCE_SHARE_MIN: f64 = 1e-5;
 /// Degrees of freedom that a robust prior lends at most. A few tests with another noise than the
 /// rest do not show in an estimate of d0, and a shared effect moves all variances alike.
-const LENT_MAX: f64 = 1.0;
+const LENT_MAX: f64 = 1.5;
 /// What a robust prior lends is this multiple of the median variance, because the noise of a test
 /// may be two or three times that of the others without showing.
-const LENT_TIMES: f64 = 1.5;
+const LENT_TIMES: f64 = 1.2;
 /// A test with this many times the noise of the others must not pass for one of them ...
 const LOUD: f64 = 5.0;
 /// ... with more than this probability.
-const LOUD_PASSES: f64 = 0.1;
+const LOUD_PASSES: f64 = 0.06;
 /// A variance beyond this quantile is another noise than that of the others.
-const QUIET_PASSES: f64 = 0.995;
+const QUIET_PASSES: f64 = 0.99;
 
 /// The spread of one test alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -320,12 +320,12 @@ mod tests {
     fn a_loud_test_stands_alone_and_lends_nothing() {
         let spreads = spreads([0.010, 0.013, 0.008, 0.021, 0.004, 0.017, 0.011, 0.060]);
         let prior = Prior::robust(&spreads).unwrap();
-        assert_eq!(prior.df, 1.0);
+        assert_eq!(prior.df, 1.5);
         close(prior.sd, 0.013_007_251_467_156_22);
         let expected = [
-            (0, 0.011_483_912_908_146_834, 6.0),
-            (3, 0.019_616_856_514_857_98, 4.0),
-            (4, 0.007_866_400_427_253_973, 6.0),
+            (0, 0.011_432_328_256_777_865, 6.5),
+            (3, 0.018_753_021_005_325_009, 4.5),
+            (4, 0.008_129_129_397_133_313, 6.5),
             (7, 0.060, 2.0),
         ];
         for (place, sd, df) in expected {
@@ -333,9 +333,10 @@ mod tests {
             close(moderated.sd, sd);
             close(moderated.df, df);
         }
-        // Without it, the variances differ no more than by chance, and one degree is lent.
+        // Without it, the variances differ no more than by chance, and all of a degree and a half is
+        // lent.
         assert_eq!(Prior::robust(&spreads[..3]), None);
-        assert_eq!(Prior::robust(&spreads[..7]).unwrap().df, 1.0);
+        assert_eq!(Prior::robust(&spreads[..7]).unwrap().df, 1.5);
     }
 
     /// Computed with SciPy.
