@@ -85,22 +85,8 @@ pub(super) fn sql_splitter(bytes: &[u8]) {
 /// Words that no statement of a load may begin with on a server of others, and words that lead to
 /// files and programs of its host.
 const NEVER_FIRST: &[&str] = &[
-    "CALL",
-    "DEALLOCATE",
-    "DO",
-    "EXECUTE",
-    "GRANT",
-    "HANDLER",
-    "INSTALL",
-    "KILL",
-    "LOAD",
-    "NOTIFY",
-    "PREPARE",
-    "REASSIGN",
-    "REVOKE",
-    "SECURITY",
-    "SHUTDOWN",
-    "VACUUM",
+    "CALL", "DEALLOCATE", "DO", "EXECUTE", "GRANT", "HANDLER", "INSTALL", "KILL", "LOAD", "NOTIFY",
+    "PREPARE", "REASSIGN", "REVOKE", "SECURITY", "SHUTDOWN", "VACUUM",
 ];
 const NEVER_IN_POSTGRES: &[&str] = &["LO_EXPORT", "LO_IMPORT", "PG_READ_FILE"];
 const NEVER_IN_MYSQL: &[&str] = &["DUMPFILE", "LOAD_FILE", "OUTFILE"];

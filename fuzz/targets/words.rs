@@ -172,11 +172,8 @@ pub(super) fn login_files(bytes: &[u8]) {
     let home = scratch().to_string_lossy().into_owned();
     let variable = |asked: &str| (asked == "HOME").then(|| home.clone());
     for dsn in [
-        "postgres://u@h/d",
-        "postgres://u@/d?host=/tmp",
-        "postgres://?service=client",
-        "mysql://u@h/d",
-        "mysql://?login-path=client",
+        "postgres://u@h/d", "postgres://u@/d?host=/tmp", "postgres://?service=client",
+        "mysql://u@h/d", "mysql://?login-path=client",
     ] {
         let _ = password::known(dsn, &variable);
     }

@@ -75,12 +75,7 @@ pub fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, Select
 pub(super) const COUNTING: Counting = Counting {
     step: counted,
     settings: &[
-        "clients=1",
-        "rows=20000",
-        "i1_rows=20000",
-        "i2_rows=5000",
-        "deletes=no",
-        "settle_scale=0",
+        "clients=1", "rows=20000", "i1_rows=20000", "i2_rows=5000", "deletes=no", "settle_scale=0",
     ],
 };
 

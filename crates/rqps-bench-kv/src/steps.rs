@@ -404,17 +404,9 @@ mod tests {
         assert_eq!(
             names,
             [
-                "fillseq",
-                "revrange.drain",
-                "readrandom",
-                "fwdrange",
-                "multireadrandom",
-                "overwritesome",
-                "flush_mt_l0",
-                "revrangewhilewriting",
-                "fwdrangewhilewriting",
-                "readwhilewriting",
-                "overwriteandwait"
+                "fillseq", "revrange.drain", "readrandom", "fwdrange", "multireadrandom",
+                "overwritesome", "flush_mt_l0", "revrangewhilewriting", "fwdrangewhilewriting",
+                "readwhilewriting", "overwriteandwait"
             ]
         );
         let without = steps(|_, shape| shape.reads = false);

@@ -11,14 +11,8 @@ use rqps_host::command_output::CommandOutput;
 
 /// Words by which mvn says that it cannot reach a repository, the most telling first.
 const UNREACHABLE: [&str; 8] = [
-    "Unknown host",
-    "Connection refused",
-    "Network is unreachable",
-    "timed out",
-    "status code",
-    "in offline mode",
-    "Could not transfer ",
-    "No plugin found for prefix",
+    "Unknown host", "Connection refused", "Network is unreachable", "timed out", "status code",
+    "in offline mode", "Could not transfer ", "No plugin found for prefix",
 ];
 
 /// Has the client put the package file into the folder, and returns the file.

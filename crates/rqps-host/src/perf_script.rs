@@ -5,18 +5,8 @@ use std::collections::HashMap;
 
 /// The first functions of threads. A stack that does not lead there is broken.
 const BEGINNINGS: [&str; 13] = [
-    "_start",
-    "main",
-    "__libc_start_main",
-    "__libc_start_call_main",
-    "start_thread",
-    "clone",
-    "clone3",
-    "__clone",
-    "__clone3",
-    "thread_start",
-    "ret_from_fork",
-    "ret_from_fork_asm",
+    "_start", "main", "__libc_start_main", "__libc_start_call_main", "start_thread", "clone",
+    "clone3", "__clone", "__clone3", "thread_start", "ret_from_fork", "ret_from_fork_asm",
     "kthread",
 ];
 /// Number of outermost frames that may come before the beginning: stripped libraries do not name

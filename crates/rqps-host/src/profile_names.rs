@@ -97,13 +97,8 @@ mod tests {
         let named = ProfileNames::default().put_into(&text);
         let names: Vec<&str> = named.lines().filter(|line| line.contains("fn=")).collect();
         let expected = [
-            "fn=(1) db+0x1230",
-            "cfn=(2) lib.so+0x40",
-            "cfn=(3) db+0x50",
-            "fn=(2)",
-            "fn=(4) main",
-            "cfn=(5) db+0x10",
-            "fn=(6) 0x99",
+            "fn=(1) db+0x1230", "cfn=(2) lib.so+0x40", "cfn=(3) db+0x50", "fn=(2)", "fn=(4) main",
+            "cfn=(5) db+0x10", "fn=(6) 0x99",
         ];
         assert_eq!(names, expected);
         let others = |text: &str| {

@@ -104,13 +104,9 @@ mod tests {
             assert!(error.contains(part), "{error}");
         }
         for line in [
-            "postgres,reads,c2r8,NaN,4,x",
-            "postgres,reads,c2r8,-0.1,4,x",
-            "postgres,reads,c2r8,0.01,0,x",
-            "postgres,reads,c2r8,inf,4,x",
-            "oracle,reads,c2r8,0.01,4,x",
-            "postgres,scans,c2r8,0.01,4,x",
-            "postgres,reads",
+            "postgres,reads,c2r8,NaN,4,x", "postgres,reads,c2r8,-0.1,4,x",
+            "postgres,reads,c2r8,0.01,0,x", "postgres,reads,c2r8,inf,4,x",
+            "oracle,reads,c2r8,0.01,4,x", "postgres,scans,c2r8,0.01,4,x", "postgres,reads",
         ] {
             let error = parse(&format!("{text}{line}\n")).unwrap_err();
             assert!(error.starts_with("line 4: "), "{line}: {error}");

@@ -281,16 +281,7 @@ mod tests {
             .map(Cell::plain)
             .collect();
         let expected = [
-            "+1,500",
-            "+15.00 %",
-            "500.0",
-            "2000.0",
-            "500.0",
-            "2000.0",
-            "1",
-            "4",
-            "more calls",
-            "f",
+            "+1,500", "+15.00 %", "500.0", "2000.0", "500.0", "2000.0", "1", "4", "more calls", "f",
         ];
         assert_eq!(row, expected);
         let rest: Vec<String> = other_cells(&found).iter().map(Cell::plain).collect();

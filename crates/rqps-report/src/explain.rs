@@ -203,19 +203,9 @@ fn plans(step: &StepComparison) -> Vec<Block> {
 /// True for a counter of blocks or rows that statements looked at.
 fn is_work(counter: &str) -> bool {
     const BLOCKS_AND_ROWS: [&str; 13] = [
-        "blks_hit",
-        "blks_read",
-        "tup_returned",
-        "tup_fetched",
-        "tup_read",
-        "tup_fetch",
-        "idx_scan",
-        "handler_read_",
-        "rows_read",
-        "rows_tmp_read",
-        "pool_read_requests",
-        "pages_read",
-        "fullscan_step",
+        "blks_hit", "blks_read", "tup_returned", "tup_fetched", "tup_read", "tup_fetch",
+        "idx_scan", "handler_read_", "rows_read", "rows_tmp_read", "pool_read_requests",
+        "pages_read", "fullscan_step",
     ];
     let name = counter.to_lowercase();
     BLOCKS_AND_ROWS.iter().any(|part| name.contains(part))

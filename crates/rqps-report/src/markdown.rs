@@ -49,14 +49,8 @@ const LEFT_OUT: usize = 80;
 /// Sections that are rarely needed in a bug report: folded, whatever their length.
 fn is_aside(section: &Section) -> bool {
     let asides = [
-        "efficiency",
-        "other-metrics",
-        "how-to-read",
-        "details",
-        "runs",
-        "settings",
-        "server-settings",
-        "plans",
+        "efficiency", "other-metrics", "how-to-read", "details", "runs", "settings",
+        "server-settings", "plans",
     ];
     asides.contains(&section.id)
 }

@@ -208,12 +208,7 @@ pub(super) fn explained(explanations: &[Explanation], reasons: &[String]) -> Str
 /// The number of each verdict, by target and metric.
 pub(super) fn counts(targets: &[TargetVerdicts]) -> Table {
     let mut columns: Vec<Column> = [
-        "SLOWER/WORSE",
-        "FASTER/BETTER",
-        "SLOWER-SMALL",
-        "FASTER-SMALL",
-        "SAME",
-        "INCONCLUSIVE",
+        "SLOWER/WORSE", "FASTER/BETTER", "SLOWER-SMALL", "FASTER-SMALL", "SAME", "INCONCLUSIVE",
         "NO VERDICT",
     ]
     .into_iter()

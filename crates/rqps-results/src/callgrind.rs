@@ -391,12 +391,8 @@ mod tests {
         let profile = check(
             &format!("{HEAD}{body}"),
             &[
-                "/bin/db/main 20",
-                "/bin/db/work 125",
-                "/lib/libc.so/memcpy 15",
-                "main>work 3 120",
-                "main>memcpy 1 10",
-                "work>work 1 7",
+                "/bin/db/main 20", "/bin/db/work 125", "/lib/libc.so/memcpy 15", "main>work 3 120",
+                "main>memcpy 1 10", "work>work 1 7",
             ],
         );
         let part = &profile.parts[0];

@@ -16,15 +16,7 @@ pub enum DumpedStatement {
 /// Words that stand before DEFINER in a statement that makes a view, a routine, a trigger or an
 /// event.
 const BEFORE_DEFINER: [&str; 9] = [
-    "CREATE",
-    "ALTER",
-    "OR",
-    "REPLACE",
-    "AGGREGATE",
-    "ALGORITHM",
-    "UNDEFINED",
-    "MERGE",
-    "TEMPTABLE",
+    "CREATE", "ALTER", "OR", "REPLACE", "AGGREGATE", "ALGORITHM", "UNDEFINED", "MERGE", "TEMPTABLE",
 ];
 
 /// Looks at a statement of a dump, which may stand in comments that MySQL executes.

@@ -89,13 +89,8 @@ const INVALID_AUTHORIZATION: &str = "28000";
 /// Messages of servers that require encryption: Postgres 14 and later, older Postgres, CockroachDB,
 /// Neon, Azure; MySQL, MariaDB and TiDB; Vitess.
 const ENCRYPTION_WANTED: [&str; 7] = [
-    "no encryption",
-    "SSL off",
-    "SSL connection required",
-    "connection is insecure",
-    "SSL connection is required",
-    "insecure transport",
-    "insecure connections",
+    "no encryption", "SSL off", "SSL connection required", "connection is insecure",
+    "SSL connection is required", "insecure transport", "insecure connections",
 ];
 
 /// Messages of Postgres and of poolers that require a client certificate.

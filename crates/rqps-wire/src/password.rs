@@ -29,18 +29,8 @@ const SYSTEM_SERVICES: &str = "/etc/postgresql-common/pg_service.conf";
 
 /// The options of a service or login path that rqps supports.
 const SERVICE_OPTIONS: [&str; 12] = [
-    "host",
-    "port",
-    "user",
-    "password",
-    "dbname",
-    "socket",
-    "sslmode",
-    "sslrootcert",
-    "sslcert",
-    "sslkey",
-    "channel_binding",
-    "require_auth",
+    "host", "port", "user", "password", "dbname", "socket", "sslmode", "sslrootcert", "sslcert",
+    "sslkey", "channel_binding", "require_auth",
 ];
 
 /// An error while completing a login.

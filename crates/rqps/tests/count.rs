@@ -41,19 +41,8 @@ fn counts_of_one_build_repeat() {
     let out_word = out.to_string_lossy().into_owned();
     let counted = run(
         &[
-            "count",
-            "sqlite",
-            "again=sqlite",
-            "--steps",
-            "point-query,update-index",
-            "--statements",
-            "200",
-            "--repeats",
-            "1",
-            "--set",
-            "rows=2000",
-            "--out",
-            &out_word,
+            "count", "sqlite", "again=sqlite", "--steps", "point-query,update-index",
+            "--statements", "200", "--repeats", "1", "--set", "rows=2000", "--out", &out_word,
         ],
         folder.path(),
     );

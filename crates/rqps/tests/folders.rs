@@ -22,22 +22,8 @@ const VARIABLES: [&str; 5] =
 
 /// A short measurement of a target that needs no build.
 const SHORT: [&str; 17] = [
-    "compare",
-    "sqlite",
-    "b=sqlite",
-    "--steps",
-    "point-query",
-    "--set",
-    "rows=1000",
-    "--set",
-    "read_seconds=0.1",
-    "--set",
-    "warmup_seconds=0",
-    "--blocks",
-    "1",
-    "--canaries",
-    "off",
-    "--out",
+    "compare", "sqlite", "b=sqlite", "--steps", "point-query", "--set", "rows=1000", "--set",
+    "read_seconds=0.1", "--set", "warmup_seconds=0", "--blocks", "1", "--canaries", "off", "--out",
     "out",
 ];
 

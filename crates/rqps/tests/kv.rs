@@ -50,23 +50,8 @@ fn library(test: &str) -> Option<String> {
 
 /// Small and short: a run takes a few seconds.
 const SMALL: [&str; 17] = [
-    "--bench",
-    "kv",
-    "--set",
-    "keys=20000",
-    "--set",
-    "seconds=0.3",
-    "--set",
-    "drain_seconds=0.1",
-    "--set",
-    "cache=64M",
-    "--idle",
-    "os",
-    "--blocks",
-    "1",
-    "--seed",
-    "7",
-    "--out",
+    "--bench", "kv", "--set", "keys=20000", "--set", "seconds=0.3", "--set", "drain_seconds=0.1",
+    "--set", "cache=64M", "--idle", "os", "--blocks", "1", "--seed", "7", "--out",
 ];
 
 fn compare(targets: &[&str], out: &Path, more: &[&str]) -> Output {

@@ -329,13 +329,8 @@ fn a_script_has_few_rights_and_a_folder_of_its_own() {
     let run = program::runs(&folder.path().join("out"), "sqlite").remove(0);
     let printed = fs::read_to_string(run.join("logs/driver.log")).unwrap();
     for line in [
-        "beside: found",
-        "data beside: true",
-        "NoNewPrivs: 1",
-        "secret: nil",
-        "path: true",
-        "environment: nil",
-        "input: nil",
+        "beside: found", "data beside: true", "NoNewPrivs: 1", "secret: nil", "path: true",
+        "environment: nil", "input: nil",
     ] {
         assert!(printed.contains(line), "{line} in\n{printed}");
     }

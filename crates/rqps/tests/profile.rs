@@ -23,21 +23,8 @@ fn has_perf(test: &str) -> bool {
 
 const TARGETS: [&str; 2] = ["sqlite", "again=sqlite"];
 const SHORT: [&str; 16] = [
-    "--steps",
-    "point-query",
-    "--blocks",
-    "1",
-    "--canaries",
-    "off",
-    "--set",
-    "rows=2000",
-    "--set",
-    "read_seconds=2",
-    "--set",
-    "write_seconds=2",
-    "--set",
-    "warmup_seconds=0",
-    "--set",
+    "--steps", "point-query", "--blocks", "1", "--canaries", "off", "--set", "rows=2000", "--set",
+    "read_seconds=2", "--set", "write_seconds=2", "--set", "warmup_seconds=0", "--set",
     "settle_scale=0",
 ];
 

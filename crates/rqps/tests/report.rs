@@ -734,14 +734,7 @@ fn field_names(value: &serde_json::Value, data_maps: &[&str], names: &mut Vec<St
 fn every_field_is_documented() {
     let document = fs::read_to_string("../../docs/results.md").unwrap();
     let data_maps = [
-        "mitigations",
-        "errors",
-        "plans",
-        "sources",
-        "missing",
-        "hosts",
-        "metrics",
-        "skipped",
+        "mitigations", "errors", "plans", "sources", "missing", "hosts", "metrics", "skipped",
         "open",
     ];
     let mut names = Vec::new();
@@ -1551,13 +1544,8 @@ fn one_target_alone_has_a_report() {
 #[test]
 fn steps_come_in_the_order_of_the_field() {
     let names = [
-        "random-points_range=10",
-        "point-query",
-        "random-points_range=1000",
-        "hot-points",
-        "points-covered-pk",
-        "random-points_range=100",
-        "points-notcovered-pk",
+        "random-points_range=10", "point-query", "random-points_range=1000", "hot-points",
+        "points-covered-pk", "random-points_range=100", "points-notcovered-pk",
     ];
     let mut runs = clean_runs(1);
     for (_, steps) in &mut runs {
@@ -1567,13 +1555,8 @@ fn steps_come_in_the_order_of_the_field() {
     }
     let order: Vec<String> = compared(&runs).steps.into_iter().map(|step| step.name).collect();
     let expected = [
-        "hot-points",
-        "point-query",
-        "points-covered-pk",
-        "points-notcovered-pk",
-        "random-points_range=1000",
-        "random-points_range=100",
-        "random-points_range=10",
+        "hot-points", "point-query", "points-covered-pk", "points-notcovered-pk",
+        "random-points_range=1000", "random-points_range=100", "random-points_range=10",
     ];
     assert_eq!(order, expected);
 }

@@ -27,13 +27,7 @@ static TURN: Mutex<()> = Mutex::new(());
 
 /// A set that is indexed in a moment.
 const SMALL: [&str; 8] = [
-    "rows=3000",
-    "dims=64",
-    "queries=100",
-    "pgvector=8/32",
-    "mariadb=6",
-    "ef=10,40",
-    "seconds=0.4",
+    "rows=3000", "dims=64", "queries=100", "pgvector=8/32", "mariadb=6", "ef=10,40", "seconds=0.4",
     "warmup_seconds=0.1",
 ];
 
@@ -196,10 +190,7 @@ fn transactions_are_kept_apart_and_tables_filled() {
     }
     let scene = Scene::new();
     let settings = [
-        "cases=isolation,capacity",
-        "ramp=1,2",
-        "commit_rows=1,50",
-        "capacity_seconds=2",
+        "cases=isolation,capacity", "ramp=1,2", "commit_rows=1,50", "capacity_seconds=2",
         "seconds=1",
     ];
     let bit = format!("bit={PGVECTOR}:bit");

@@ -275,9 +275,7 @@ fn client_counts_make_a_step_and_a_verdict_each_and_a_table_of_scaling() {
     let said = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let names = [
-        "point-query.clients=1",
-        "point-query.clients=4",
-        "update-index.clients=1",
+        "point-query.clients=1", "point-query.clients=4", "update-index.clients=1",
         "update-index.clients=4",
     ];
     for name in names {
@@ -654,14 +652,8 @@ fn a_host_that_stays_noisy_does_not_keep_a_plan_from_ending() {
 /// A plan with `blocks = "auto"` of one step that reads for long and one that writes for a moment:
 /// the first is settled at the first look, the other is noisy and stays open.
 const MIXED: [&str; 8] = [
-    "--steps",
-    "point-query,delete",
-    "--set",
-    "read_seconds=8",
-    "--set",
-    "write_seconds=0.1",
-    "--set",
-    "settle_scale=0",
+    "--steps", "point-query,delete", "--set", "read_seconds=8", "--set", "write_seconds=0.1",
+    "--set", "settle_scale=0",
 ];
 
 /// Words of such a plan; its configuration is the default one, with targets that draw their own

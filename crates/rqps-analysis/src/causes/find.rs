@@ -15,16 +15,8 @@ use rqps_stats::parallel;
 
 /// Settings that say who a server is, not what it does.
 const NAMES_OF_PLACES: [&str; 10] = [
-    "hostname",
-    "port",
-    "pseudo_thread_id",
-    "rand_seed1",
-    "rand_seed2",
-    "server_uuid",
-    "server_version",
-    "server_version_num",
-    "timestamp",
-    "version",
+    "hostname", "port", "pseudo_thread_id", "rand_seed1", "rand_seed2", "server_uuid",
+    "server_version", "server_version_num", "timestamp", "version",
 ];
 
 /// Reads the settings that the server of a run said it had.

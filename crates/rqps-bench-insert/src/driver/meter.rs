@@ -34,15 +34,8 @@ impl RoleKind {
 
 /// Upper bounds of the published response-time classes, nanoseconds; one more class follows.
 const BUCKETS_NS: [u64; 9] = [
-    256_000,
-    1_000_000,
-    4_000_000,
-    16_000_000,
-    64_000_000,
-    256_000_000,
-    1_000_000_000,
-    4_000_000_000,
-    16_000_000_000,
+    256_000, 1_000_000, 4_000_000, 16_000_000, 64_000_000, 256_000_000, 1_000_000_000,
+    4_000_000_000, 16_000_000_000,
 ];
 
 /// The recorder of one worker.

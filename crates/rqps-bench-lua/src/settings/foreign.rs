@@ -25,22 +25,12 @@ const OWN_WAY: [(&str, &str); 8] = [
 
 /// Options for facts that rqps always records.
 const WITHOUT_EFFECT: [&str; 8] = [
-    "histogram",
-    "percentile",
-    "verbosity",
-    "debug",
-    "validate",
-    "thread_stack_size",
-    "thread_init_timeout",
-    "db_debug",
+    "histogram", "percentile", "verbosity", "debug", "validate", "thread_stack_size",
+    "thread_init_timeout", "db_debug",
 ];
 
 const NOT_SUPPORTED: [&str; 6] = [
-    "mysql_dry_run",
-    "report_checkpoints",
-    "luajit_cmd",
-    "forced_shutdown",
-    "mysql_compression",
+    "mysql_dry_run", "report_checkpoints", "luajit_cmd", "forced_shutdown", "mysql_compression",
     "mysql_debug",
 ];
 

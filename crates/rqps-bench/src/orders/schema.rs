@@ -248,10 +248,7 @@ impl OrdersTable {
 
 /// Names of the transactions as procedures, in the order of their kinds.
 pub(super) const PROCEDURES: [&str; 5] = [
-    "orders_new_order",
-    "orders_payment",
-    "orders_delivery",
-    "orders_stock_level",
+    "orders_new_order", "orders_payment", "orders_delivery", "orders_stock_level",
     "orders_order_status",
 ];
 

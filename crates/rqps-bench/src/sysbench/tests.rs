@@ -138,12 +138,8 @@ fn orders_have_the_published_numbers_of_rows() {
     assert_eq!(
         warm.collect::<Vec<_>>(),
         [
-            "point-query.warm",
-            "scan.warmpre",
-            "point-query.pre",
-            "range-notcovered-si.pre",
-            "scan.warm",
-            "points-covered-si.warm"
+            "point-query.warm", "scan.warmpre", "point-query.pre", "range-notcovered-si.pre",
+            "scan.warm", "points-covered-si.warm"
         ]
     );
 }

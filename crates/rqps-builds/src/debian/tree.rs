@@ -27,26 +27,10 @@ const LAUNCHER: &str = "start";
 /// Parts of packages that no server reads: more than half of the files. Interpreters come along as
 /// dependencies of scripts that are not used here.
 const LEFT_OUT: [&str; 20] = [
-    "etc",
-    "var",
-    "run",
-    "usr/include",
-    "usr/lib/python3",
-    "usr/lib/python3.11",
-    "usr/lib/python3.13",
-    "usr/lib/systemd",
-    "usr/share/applications",
-    "usr/share/bash-completion",
-    "usr/share/bug",
-    "usr/share/doc",
-    "usr/share/icons",
-    "usr/share/info",
-    "usr/share/lintian",
-    "usr/share/locale",
-    "usr/share/man",
-    "usr/share/perl",
-    "usr/share/perl5",
-    "usr/share/python3",
+    "etc", "var", "run", "usr/include", "usr/lib/python3", "usr/lib/python3.11",
+    "usr/lib/python3.13", "usr/lib/systemd", "usr/share/applications", "usr/share/bash-completion",
+    "usr/share/bug", "usr/share/doc", "usr/share/icons", "usr/share/info", "usr/share/lintian",
+    "usr/share/locale", "usr/share/man", "usr/share/perl", "usr/share/perl5", "usr/share/python3",
 ];
 
 /// The path of a package's file in the tree; `None` leaves it out.

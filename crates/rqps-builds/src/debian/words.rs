@@ -22,16 +22,9 @@ const CHANGED: [&str; 3] = ["Hash Sum mismatch", "File has unexpected size", "Si
 
 /// Words by which apt says that it cannot reach a mirror.
 const UNREACHABLE: [&str; 10] = [
-    "Temporary failure resolving",
-    "Could not resolve",
-    "Could not connect",
-    "Unable to connect",
-    "Connection failed",
-    "Connection refused",
-    "Connection timed out",
-    "Network is unreachable",
-    "connection timed out",
-    "Clearsigned file isn't valid",
+    "Temporary failure resolving", "Could not resolve", "Could not connect", "Unable to connect",
+    "Connection failed", "Connection refused", "Connection timed out", "Network is unreachable",
+    "connection timed out", "Clearsigned file isn't valid",
 ];
 
 /// Words about packages that the suite does not have.

@@ -18,15 +18,8 @@ const VALUES: [&str; 6] = ["true", "false", "input", "lf", "crlf", "native"];
 
 /// What git asks of a repository before anything else.
 const FACTS: [&str; 9] = [
-    "--is-shallow-repository",
-    "--git-path",
-    "objects",
-    "--git-path",
-    "index",
-    "--git-path",
-    "shallow",
-    "--absolute-git-dir",
-    "--show-toplevel",
+    "--is-shallow-repository", "--git-path", "objects", "--git-path", "index", "--git-path",
+    "shallow", "--absolute-git-dir", "--show-toplevel",
 ];
 
 /// The folder. Dropped, it is removed.

@@ -328,14 +328,8 @@ fn read_all(session: &mut dyn ControlConnection, tables: &[String]) -> Result<()
 
 /// Views whose rows are kept with a run. Those that a version does not have are left out.
 const VIEWS: [&str; 8] = [
-    "pg_stat_database",
-    "pg_stat_bgwriter",
-    "pg_stat_checkpointer",
-    "pg_stat_wal",
-    "pg_stat_io",
-    "pg_stat_user_tables",
-    "pg_stat_user_indexes",
-    "pg_statio_user_tables",
+    "pg_stat_database", "pg_stat_bgwriter", "pg_stat_checkpointer", "pg_stat_wal", "pg_stat_io",
+    "pg_stat_user_tables", "pg_stat_user_indexes", "pg_statio_user_tables",
 ];
 
 /// The counters of a view, as a query of names and values. Its rows: those of this database, or

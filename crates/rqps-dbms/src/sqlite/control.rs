@@ -130,17 +130,8 @@ fn carry_out(work: &SqliteRequest) -> Result<Vec<Vec<ControlRow>>, String> {
 
 /// PRAGMAs whose values are kept with a run.
 const PRAGMAS: [&str; 11] = [
-    "auto_vacuum",
-    "cache_size",
-    "encoding",
-    "freelist_count",
-    "journal_mode",
-    "mmap_size",
-    "page_count",
-    "page_size",
-    "synchronous",
-    "temp_store",
-    "wal_autocheckpoint",
+    "auto_vacuum", "cache_size", "encoding", "freelist_count", "journal_mode", "mmap_size",
+    "page_count", "page_size", "synchronous", "temp_store", "wal_autocheckpoint",
 ];
 
 impl ControlPlane for Sqlite {

@@ -8,14 +8,8 @@ use crate::text::{Row, Text};
 
 /// Words after the numbers in the first line.
 const WORDS: [&str; 8] = [
-    "processes",
-    "rows-per-process",
-    "seconds",
-    "rows-per-second",
-    "rows-per-second-per-user",
-    "queries",
-    "queries-per-second",
-    "deletes",
+    "processes", "rows-per-process", "seconds", "rows-per-second", "rows-per-second-per-user",
+    "queries", "queries-per-second", "deletes",
 ];
 /// Heads of the block of iostat, per inserted row.
 const IO_HEADS: [&str; 10] =

@@ -18,15 +18,7 @@ use crate::text::{Text, names};
 const SEQUENCES: [&[&str]; 3] = [
     &["l.i0", "l.x", "l.i1", "q100.1", "q500.1", "q1000.1"],
     &[
-        "l.i0",
-        "l.x",
-        "l.i1",
-        "l.i2",
-        "qr100.L1",
-        "qp100.L2",
-        "qr500.L3",
-        "qp500.L4",
-        "qr1000.L5",
+        "l.i0", "l.x", "l.i1", "l.i2", "qr100.L1", "qp100.L2", "qr500.L3", "qp500.L4", "qr1000.L5",
         "qp1000.L6",
     ],
     &[

@@ -69,15 +69,8 @@ impl Log {
 
 /// Names in `--benchmarks` of work on the tree without clients.
 const CHORES: [&str; 9] = [
-    "flush",
-    "compact",
-    "compact0",
-    "compact1",
-    "compactall",
-    "waitforcompaction",
-    "verify",
-    "verifychecksum",
-    "verifyfilechecksums",
+    "flush", "compact", "compact0", "compact1", "compactall", "waitforcompaction", "verify",
+    "verifychecksum", "verifyfilechecksums",
 ];
 
 /// True if the text looks like output of db_bench.

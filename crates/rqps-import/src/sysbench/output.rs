@@ -84,13 +84,7 @@ impl Output {
         let words = words.filter(|word| !word.starts_with('-') && !word.contains('='));
         let path = words.into_iter().find(|word| word.ends_with(".lua")).or_else(|| {
             let known = [
-                "oltp_",
-                "select_random_",
-                "bulk_insert",
-                "fileio",
-                "cpu",
-                "memory",
-                "threads",
+                "oltp_", "select_random_", "bulk_insert", "fileio", "cpu", "memory", "threads",
                 "mutex",
             ];
             let mut words = self.command.as_deref()?.split_whitespace();

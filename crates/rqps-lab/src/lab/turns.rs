@@ -185,12 +185,10 @@ mod tests {
         }
         let two = rules(2, &step, &workload, 7);
         for quadruple in two.order.chunks(4) {
-            assert!([[0, 1, 1, 0], [1, 0, 0, 1]].contains(&[
-                quadruple[0],
-                quadruple[1],
-                quadruple[2],
-                quadruple[3]
-            ]));
+            assert!(
+                [[0, 1, 1, 0], [1, 0, 0, 1]]
+                    .contains(&[quadruple[0], quadruple[1], quadruple[2], quadruple[3]])
+            );
         }
         assert_eq!(two.turn_ns, 10_000_000, "a step that reads");
         let writes = Step { group: Group::Write, ..step.clone() };

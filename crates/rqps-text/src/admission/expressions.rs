@@ -72,19 +72,8 @@ const METHODS: [&str; 9] =
 
 /// Words after which no further table of FROM follows. MySQL takes some for names: the later ones.
 const AFTER_FROM: [&str; 13] = [
-    "WHERE",
-    "GROUP",
-    "ORDER",
-    "HAVING",
-    "LIMIT",
-    "UNION",
-    "FOR",
-    "OFFSET",
-    "EXCEPT",
-    "INTERSECT",
-    "WINDOW",
-    "FETCH",
-    "RETURNING",
+    "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "UNION", "FOR", "OFFSET", "EXCEPT", "INTERSECT",
+    "WINDOW", "FETCH", "RETURNING",
 ];
 
 /// Those of them that no server takes for a name.
@@ -101,27 +90,9 @@ const LONGEST_OPERATOR: usize = 63;
 
 /// Further words before the parentheses of queries.
 const IN_QUERIES: [&str; 21] = [
-    "against",
-    "analyze",
-    "bernoulli",
-    "describe",
-    "except",
-    "explain",
-    "first",
-    "having",
-    "intersect",
-    "is",
-    "join",
-    "limit",
-    "match",
-    "materialized",
-    "offset",
-    "only",
-    "ordinality",
-    "straight_join",
-    "system",
-    "window",
-    "xor",
+    "against", "analyze", "bernoulli", "describe", "except", "explain", "first", "having",
+    "intersect", "is", "join", "limit", "match", "materialized", "offset", "only", "ordinality",
+    "straight_join", "system", "window", "xor",
 ];
 
 /// True for a word before a parenthesis that calls nothing that does more than give a value.

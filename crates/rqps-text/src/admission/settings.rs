@@ -50,34 +50,15 @@ const CHARACTER_SETS: [&str; 10] = [
 
 /// Settings of MySQL and MariaDB that a load may change for its session.
 const OF_MYSQL: [&str; 16] = [
-    "AUTOCOMMIT",
-    "BULK_INSERT_BUFFER_SIZE",
-    "CHARACTER_SET_CLIENT",
-    "CHARACTER_SET_RESULTS",
-    "COLLATION_CONNECTION",
-    "FOREIGN_KEY_CHECKS",
-    "INNODB_LOCK_WAIT_TIMEOUT",
-    "LOCK_WAIT_TIMEOUT",
-    "MAX_STATEMENT_TIME",
-    "NOTE_VERBOSITY",
-    "SORT_BUFFER_SIZE",
-    "SQL_MODE",
-    "SQL_NOTES",
-    "SQL_QUOTE_SHOW_CREATE",
-    "TIME_ZONE",
-    "UNIQUE_CHECKS",
+    "AUTOCOMMIT", "BULK_INSERT_BUFFER_SIZE", "CHARACTER_SET_CLIENT", "CHARACTER_SET_RESULTS",
+    "COLLATION_CONNECTION", "FOREIGN_KEY_CHECKS", "INNODB_LOCK_WAIT_TIMEOUT", "LOCK_WAIT_TIMEOUT",
+    "MAX_STATEMENT_TIME", "NOTE_VERBOSITY", "SORT_BUFFER_SIZE", "SQL_MODE", "SQL_NOTES",
+    "SQL_QUOTE_SHOW_CREATE", "TIME_ZONE", "UNIQUE_CHECKS",
 ];
 
 /// Modes with which MySQL reads a statement in another way.
 const OTHER_READINGS: [&str; 8] = [
-    "ANSI",
-    "ANSI_QUOTES",
-    "DB2",
-    "MAXDB",
-    "MSSQL",
-    "NO_BACKSLASH_ESCAPES",
-    "ORACLE",
-    "POSTGRESQL",
+    "ANSI", "ANSI_QUOTES", "DB2", "MAXDB", "MSSQL", "NO_BACKSLASH_ESCAPES", "ORACLE", "POSTGRESQL",
 ];
 
 /// The modes of a text that do not change how MySQL reads statements.

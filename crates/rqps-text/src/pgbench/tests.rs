@@ -52,13 +52,7 @@ fn branches_become_jumps() {
     assert_eq!(
         shown,
         [
-            "unless 3",
-            "SELECT 1;",
-            "jump 7",
-            "unless 6",
-            "SELECT 2;",
-            "jump 7",
-            "SELECT 3;",
+            "unless 3", "SELECT 1;", "jump 7", "unless 6", "SELECT 2;", "jump 7", "SELECT 3;",
             "SELECT 4;"
         ]
     );

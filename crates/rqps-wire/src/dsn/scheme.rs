@@ -26,26 +26,9 @@ pub(super) fn names_folder(dbms: Dbms) -> bool {
 
 /// Names of the options of both dialects.
 const OPTIONS: [&str; 21] = [
-    "host",
-    "port",
-    "user",
-    "password",
-    "dbname",
-    "service",
-    "login-path",
-    "socket",
-    "sslmode",
-    "ssl-mode",
-    "sslrootcert",
-    "ssl-ca",
-    "sslcert",
-    "ssl-cert",
-    "sslkey",
-    "ssl-key",
-    "channel_binding",
-    "require_auth",
-    "get-server-public-key",
-    "server-public-key-path",
+    "host", "port", "user", "password", "dbname", "service", "login-path", "socket", "sslmode",
+    "ssl-mode", "sslrootcert", "ssl-ca", "sslcert", "ssl-cert", "sslkey", "ssl-key",
+    "channel_binding", "require_auth", "get-server-public-key", "server-public-key-path",
     "enable-cleartext-plugin",
 ];
 

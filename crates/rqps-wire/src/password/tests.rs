@@ -126,14 +126,8 @@ fn login_file(lines: &[&str]) -> Option<Vec<u8>> {
 #[test]
 fn a_login_path_has_host_user_and_password() {
     let lines = [
-        "[client]\n",
-        "user = me\n",
-        "password = \"of client\"\n",
-        "[prod]\n",
-        "user = you\n",
-        "password = \"a#b\"\n",
-        "host = db\n",
-        "port = 3307\n",
+        "[client]\n", "user = me\n", "password = \"of client\"\n", "[prod]\n", "user = you\n",
+        "password = \"a#b\"\n", "host = db\n", "port = 3307\n",
     ];
     let Some(bytes) = login_file(&lines) else { return };
     let home = home(".my.cnf", "[client]\npassword=cnf\n", 0o600);

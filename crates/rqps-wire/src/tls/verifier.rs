@@ -108,11 +108,7 @@ impl ServerCertVerifier for Verifier {
                 check_dates(certificate, now)?;
             } else {
                 verify_server_cert_signed_by_trust_anchor(
-                    &parsed,
-                    &self.roots,
-                    intermediates,
-                    now,
-                    algorithms,
+                    &parsed, &self.roots, intermediates, now, algorithms,
                 )?;
             }
             if self.mode == TlsMode::VerifyFull {

@@ -163,16 +163,8 @@ impl Report {
 
     fn rates(&self) -> Table {
         let head = [
-            "target",
-            "case",
-            "placement",
-            "pairs",
-            "rqps QPS",
-            "other QPS",
-            "ratio",
-            "95 % interval",
-            "agree",
-            "% others, rqps / other",
+            "target", "case", "placement", "pairs", "rqps QPS", "other QPS", "ratio",
+            "95 % interval", "agree", "% others, rqps / other",
         ];
         let mut table = Table::new("Statements per second", &head);
         table.rows = self.results.iter().map(CaseResult::rate_row).collect();
@@ -181,16 +173,8 @@ impl Report {
 
     fn cpu(&self) -> Table {
         let head = [
-            "target",
-            "case",
-            "placement",
-            "rqps user + system",
-            "other user + system",
-            "ratio",
-            "95 % interval",
-            "user ratio",
-            "95 % interval",
-            "switches, rqps / other",
+            "target", "case", "placement", "rqps user + system", "other user + system", "ratio",
+            "95 % interval", "user ratio", "95 % interval", "switches, rqps / other",
         ];
         let mut table = Table::new("CPU of the client per statement, microseconds", &head);
         table.rows = self.results.iter().map(CaseResult::cpu_row).collect();

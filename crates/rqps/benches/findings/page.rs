@@ -221,19 +221,8 @@ fn slowed(all: &[&Finding]) -> String {
         }
     }
     let heads = [
-        "burned",
-        "metric",
-        "build",
-        "comparisons",
-        "true",
-        "measured ratio",
-        "found",
-        "SLOWER",
-        "beyond τ",
-        "wrong way",
-        "SAME",
-        "intervals that hold *true*",
-        "median half width",
+        "burned", "metric", "build", "comparisons", "true", "measured ratio", "found", "SLOWER",
+        "beyond τ", "wrong way", "SAME", "intervals that hold *true*", "median half width",
     ];
     table(&heads, &rows)
 }
@@ -276,18 +265,8 @@ fn steps(all: &[&Finding]) -> String {
         ]);
     }
     let heads = [
-        "build",
-        "burned",
-        "metric",
-        "step",
-        "blocks",
-        "true",
-        "measured ratio",
-        "verdicts",
-        "states a difference",
-        "intervals that hold *true*",
-        "median half width",
-        "measured",
+        "build", "burned", "metric", "step", "blocks", "true", "measured ratio", "verdicts",
+        "states a difference", "intervals that hold *true*", "median half width", "measured",
     ];
     table(&heads, &rows)
 }

@@ -229,16 +229,8 @@ pub(super) enum BisectFormat {
 /// Hides the options of workloads that a bisection decides itself.
 pub(super) fn hide_options_without_effect(arg: Arg) -> Arg {
     let own = [
-        "steps",
-        "blocks",
-        "min_blocks",
-        "max_blocks",
-        "budget",
-        "loads",
-        "sittings",
-        "every",
-        "server_host",
-        "client_nodes",
+        "steps", "blocks", "min_blocks", "max_blocks", "budget", "loads", "sittings", "every",
+        "server_host", "client_nodes",
     ];
     let hidden = own.contains(&arg.get_id().as_str());
     arg.hide(hidden)

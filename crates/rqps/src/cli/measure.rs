@@ -42,12 +42,8 @@ const QUICKSTART_TARGETS: [&str; 2] = ["sqlite", "sqlite:small-cache"];
 
 /// A few steps from all groups of sysbench, short enough for about a minute in total.
 pub(super) const SHORT_STEPS: [&str; 6] = [
-    "point-query",
-    "random-points_range=100",
-    "range-notcovered-si",
-    "read-only_range=10",
-    "update-index",
-    "write-only",
+    "point-query", "random-points_range=100", "range-notcovered-si", "read-only_range=10",
+    "update-index", "write-only",
 ];
 /// Default number of blocks of a comparison.
 const DEFAULT_BLOCKS: u32 = 4;

@@ -85,22 +85,10 @@ fn a_repository_runs_no_program_of_its_own_configuration() {
     program(&evil, &format!("#!/bin/sh\necho $0 >> {}/ran\nexec cat\n", traces.display()));
     let evil = evil.display().to_string();
     for name in [
-        "core.fsmonitor",
-        "core.pager",
-        "core.editor",
-        "core.sshCommand",
-        "core.askPass",
-        "core.alternateRefsCommand",
-        "filter.evil.clean",
-        "filter.evil.smudge",
-        "filter.evil.process",
-        "diff.external",
-        "diff.evil.command",
-        "diff.evil.textconv",
-        "gpg.program",
-        "tar.tar.command",
-        "uploadpack.packObjectsHook",
-        "alias.archive",
+        "core.fsmonitor", "core.pager", "core.editor", "core.sshCommand", "core.askPass",
+        "core.alternateRefsCommand", "filter.evil.clean", "filter.evil.smudge",
+        "filter.evil.process", "diff.external", "diff.evil.command", "diff.evil.textconv",
+        "gpg.program", "tar.tar.command", "uploadpack.packObjectsHook", "alias.archive",
     ] {
         git(&repository, &["config", name, &evil]);
     }
@@ -184,18 +172,8 @@ fn hostile_host(folder: &Path, attack: &str) -> Output {
     program(&folder.join("programs/tar"), &tar);
     let path = std::env::var("PATH").unwrap();
     let words = [
-        "compare",
-        "fake@1",
-        "--steps",
-        "point-query",
-        "--blocks",
-        "1",
-        "--canaries",
-        "off",
-        "--on",
-        "ssh:evil",
-        "--out",
-        "out",
+        "compare", "fake@1", "--steps", "point-query", "--blocks", "1", "--canaries", "off",
+        "--on", "ssh:evil", "--out", "out",
     ];
     let mut command = rqps_in(&words, folder);
     command.env("PATH", format!("{}:{path}", folder.join("programs").display()));

@@ -8,11 +8,7 @@ use super::*;
 fn as_many_rows_leave_as_come_on_a_table_with_gaps() {
     let _turn = turn();
     let workload = workload(&[
-        "rows=12000",
-        "i1_rows=4000",
-        "i2_rows=100",
-        "query_seconds=4",
-        "query_steps=1000:range",
+        "rows=12000", "i1_rows=4000", "i2_rows=100", "query_seconds=4", "query_steps=1000:range",
     ]);
     let database = Database { folder: tempfile::tempdir().unwrap() };
     let steps = steps(Dialect::Sqlite, &workload);

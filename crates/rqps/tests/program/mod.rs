@@ -14,16 +14,8 @@ use serde_json::Value as Json;
 
 /// Words for one short block without canaries, with its results in `out`.
 pub(crate) const SHORT: [&str; 10] = [
-    "--canaries",
-    "off",
-    "--blocks",
-    "1",
-    "--set",
-    "seconds=0.2",
-    "--set",
-    "warmup_seconds=0.1",
-    "--out",
-    "out",
+    "--canaries", "off", "--blocks", "1", "--set", "seconds=0.2", "--set", "warmup_seconds=0.1",
+    "--out", "out",
 ];
 
 /// Tests that measure take turns: the machine is small.

@@ -91,16 +91,8 @@ fn same_run(folder: &Path, usual: &Path, same_counts: bool) {
     assert_eq!(files(folder), files(usual));
     let [record, expected] = [folder, usual].map(|folder| json(&folder.join("run.json")));
     for field in [
-        "key",
-        "target",
-        "targets",
-        "manifest",
-        "config",
-        "workload",
-        "seed",
-        "plan_hash",
-        "host_fingerprint",
-        "status",
+        "key", "target", "targets", "manifest", "config", "workload", "seed", "plan_hash",
+        "host_fingerprint", "status",
     ] {
         assert_eq!(record[field], expected[field], "{field}");
     }
@@ -169,26 +161,9 @@ fn a_written_down_block_on_sqlite_gives_the_runs_of_the_usual_way() {
     let usual = folder.path().join("usual");
     let out_word = usual.to_string_lossy().into_owned();
     let words = [
-        "compare",
-        "sqlite",
-        "small=sqlite:small-cache",
-        "--out",
-        &out_word,
-        "--blocks",
-        "1",
-        "--steps",
-        "point-query,update-index",
-        "--canaries",
-        "off",
-        "--set",
-        "rows=2000",
-        "--set",
-        "read_seconds=0.2",
-        "--set",
-        "write_seconds=0.2",
-        "--set",
-        "warmup_seconds=0.1",
-        "--set",
+        "compare", "sqlite", "small=sqlite:small-cache", "--out", &out_word, "--blocks", "1",
+        "--steps", "point-query,update-index", "--canaries", "off", "--set", "rows=2000", "--set",
+        "read_seconds=0.2", "--set", "write_seconds=0.2", "--set", "warmup_seconds=0.1", "--set",
         "settle_scale=0",
     ];
     let output = run(&words);

@@ -2,20 +2,8 @@
 
 /// Functions whose result is a value like those of their column.
 pub(super) const SAME: &[&str] = &[
-    "LOWER",
-    "UPPER",
-    "DATE",
-    "CAST",
-    "COALESCE",
-    "IFNULL",
-    "TRIM",
-    "LTRIM",
-    "RTRIM",
-    "MIN",
-    "MAX",
-    "ANY_VALUE",
-    "BINARY",
-    "UNACCENT",
+    "LOWER", "UPPER", "DATE", "CAST", "COALESCE", "IFNULL", "TRIM", "LTRIM", "RTRIM", "MIN", "MAX",
+    "ANY_VALUE", "BINARY", "UNACCENT",
 ];
 
 /// Functions and the values of their results.

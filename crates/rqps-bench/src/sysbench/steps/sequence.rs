@@ -11,11 +11,7 @@ use rqps_model::step_parameters::{StepParameters, StepPurpose};
 /// Counting of scripts, on so few rows that a scan under valgrind takes seconds.
 pub(crate) const COUNTING: Counting = Counting {
     settings: &[
-        "rows=100000",
-        "read_seconds=1",
-        "write_seconds=1",
-        "warmup_seconds=0",
-        "settle_scale=0",
+        "rows=100000", "read_seconds=1", "write_seconds=1", "warmup_seconds=0", "settle_scale=0",
     ],
     ..Counting::SCRIPTS
 };
@@ -119,11 +115,7 @@ const ABBREVIATED: &[Entry] = &[
 /// Test types added to the abbreviated order on 23 March 2025, between reads that they do not
 /// affect.
 const SINCE_MARCH_2025: [&str; 5] = [
-    "read-only-simple",
-    "read-only-sum",
-    "read-only-order",
-    "read-only-distinct",
-    "read-only-count",
+    "read-only-simple", "read-only-sum", "read-only-order", "read-only-distinct", "read-only-count",
 ];
 
 /// Ending of the names of warm-up steps.

@@ -72,18 +72,8 @@ impl QueuedTask {
     /// True if it will not run again by itself.
     pub(in crate::lab) fn has_ended(&self) -> bool {
         const UNDER_WAY: [&str; 12] = [
-            "PENDING",
-            "CONFIGURING",
-            "RUNNING",
-            "SUSPENDED",
-            "COMPLETING",
-            "REQUEUED",
-            "REQUEUE_HOLD",
-            "REQUEUE_FED",
-            "RESIZING",
-            "SIGNALING",
-            "STAGE_OUT",
-            "STOPPED",
+            "PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "COMPLETING", "REQUEUED",
+            "REQUEUE_HOLD", "REQUEUE_FED", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED",
         ];
         !UNDER_WAY.contains(&self.state.as_str())
     }
