@@ -184,7 +184,7 @@ impl Theirs {
         let words = ["--steps", "point-query,update-index,!*.warm", "--blocks", "1"];
         let words: Vec<&str> = words.iter().chain(more).copied().collect();
         let mut command = self.scene.rqps();
-        command.arg("compare").args(targets).arg("--out").arg(self.scene.path(out));
+        command.args(["compare", "--full"]).args(targets).arg("--out").arg(self.scene.path(out));
         command.args(["--canaries", "off"]);
         let sizes = ["tables=2", "rows=500", "read_seconds=0.1", "write_seconds=0.1"];
         for setting in sizes.iter().chain(&["warmup_seconds=0", "settle_scale=0"]) {
@@ -209,7 +209,10 @@ impl Theirs {
 
     fn vector(&self, out: &str, targets: &[&str], more: &[&str]) -> Command {
         let mut command = self.scene.rqps();
-        command.arg("compare").args(targets).args(["--bench", "vector", "--blocks", "1"]);
+        command
+            .args(["compare", "--full"])
+            .args(targets)
+            .args(["--bench", "vector", "--blocks", "1"]);
         command.args(["--canaries", "off", "--out"]).arg(self.scene.path(out));
         let sizes = ["rows=1000", "dims=16", "queries=20", "pgvector=8/32", "mariadb=6", "ef=10"];
         for setting in sizes.iter().chain(&["seconds=0.2", "warmup_seconds=0.1", "cases=sweep"]) {

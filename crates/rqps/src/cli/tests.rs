@@ -95,6 +95,11 @@ fn fault(command: &str) -> Option<String> {
         Command::Count(count) => &count.targets,
         _ => return None,
     };
+    // Commits are resolved in the repository of a DBMS.
+    let is_commit = |word: &String| word.contains("HEAD") || word.ends_with("..");
+    if targets.iter().all(is_commit) {
+        return None;
+    }
     if let Err(error) = words::targets(targets) {
         return Some(error.to_string());
     }

@@ -37,7 +37,8 @@ pub(crate) fn rqps<W: AsRef<OsStr>>(words: &[W], folder: &Path) -> Command {
 fn with_full_report<W: AsRef<OsStr>>(words: &[W]) -> Vec<&OsStr> {
     let mut words: Vec<&OsStr> = words.iter().map(AsRef::as_ref).collect();
     let is = |word: &[&str]| words.first().is_some_and(|first| word.iter().any(|it| first == it));
-    if is(&["compare", "count", "run", "quickstart"]) {
+    let is_full = words.iter().any(|word| *word == "--full");
+    if is(&["compare", "count", "run", "quickstart"]) && !is_full {
         words.insert(1, OsStr::new("--full"));
     }
     words
