@@ -373,7 +373,7 @@ fn sittings_share_the_blocks_and_each_is_a_session() {
     for run in statuses(&out).iter().filter(|run| !run.0.starts_with("b01")) {
         std::fs::remove_dir_all(out.join(&run.0)).expect("remove");
     }
-    let again = run(&["run", "--resume", &out.to_string_lossy()]);
+    let again = run(&["run", "--full", "--resume", &out.to_string_lossy()]);
     assert!(again.status.success(), "{}", text(&again.stderr));
     let said = text(&again.stderr);
     assert!(said.contains("the rest of sitting 1 of 3 is a sitting of its own"), "{said}");
