@@ -47,12 +47,13 @@ pub fn steps(comparison: &Comparison, tripped: &[Finding], seed: u64) -> Vec<Str
 
 /// What fresh sittings say of what tripped.
 pub fn assess(fresh: &Comparison, tripped: &[Finding]) -> Assessment {
-    let looks: Vec<Look> = tripped.iter().map(|finding| Look::of(fresh, finding)).collect();
-    let p: Vec<f64> = looks.iter().map(|look| look.p).collect();
+    let estimates: Vec<FreshEstimate> =
+        tripped.iter().map(|finding| FreshEstimate::of(fresh, finding)).collect();
+    let p: Vec<f64> = estimates.iter().map(|estimate| estimate.p).collect();
     let mut findings = failures(fresh);
     let failed = !findings.is_empty();
-    for ((finding, look), holm) in tripped.iter().zip(&looks).zip(holm(&p)) {
-        findings.push(look.finding(finding, holm, fresh));
+    for ((finding, estimate), holm) in tripped.iter().zip(&estimates).zip(holm(&p)) {
+        findings.push(estimate.finding(finding, holm, fresh));
     }
     findings.sort_by_key(|finding| finding.level);
     let any = |level| findings.iter().filter(|it| it.level == level).count();
@@ -80,7 +81,7 @@ pub fn assess(fresh: &Comparison, tripped: &[Finding]) -> Assessment {
 }
 
 /// What the fresh data say of one finding.
-struct Look {
+struct FreshEstimate {
     ratio: Option<f64>,
     interval: Option<rqps_stats::Interval>,
     values: usize,
@@ -92,9 +93,9 @@ struct Look {
     between: Option<f64>,
 }
 
-impl Look {
-    fn of(fresh: &Comparison, finding: &Finding) -> Look {
-        let none = Look {
+impl FreshEstimate {
+    fn of(fresh: &Comparison, finding: &Finding) -> FreshEstimate {
+        let none = FreshEstimate {
             ratio: None,
             interval: None,
             values: 0,
@@ -106,8 +107,10 @@ impl Look {
         if finding.step.is_empty() {
             let all = fresh.summary.targets.iter().find(|it| it.label == finding.target);
             let Some(mean) = all.and_then(|it| it.geomean) else { return none };
-            let Some(test) = mean.test else { return Look { ratio: Some(mean.ratio), ..none } };
-            return Look {
+            let Some(test) = mean.test else {
+                return FreshEstimate { ratio: Some(mean.ratio), ..none };
+            };
+            return FreshEstimate {
                 ratio: Some(mean.ratio),
                 interval: Some(test.interval),
                 values: test.blocks,
@@ -126,7 +129,7 @@ impl Look {
         let test = relative.test();
         let decided = [Verdict::Same, Verdict::Faster, Verdict::FasterSmall, Verdict::SlowerSmall];
         let verdict = relative.judgement.as_ref().map(|judgement| judgement.verdict);
-        Look {
+        FreshEstimate {
             ratio: Some(relative.ratio).filter(|ratio| ratio.is_finite()),
             interval: relative.shown_interval(),
             values: relative.evidence().len(),

@@ -33,8 +33,9 @@ fn host_of(comparison: &Comparison) -> Option<String> {
 fn known(comparison: &Comparison, dbms: Dbms, kind: Kind) -> Option<Spread> {
     let own = comparison.gates.values().flat_map(|gate| &gate.ledger);
     let all = SHIPPED.iter().chain(own);
-    let lines: Vec<&SittingScatter> =
-        all.filter(|line| line.dbms == dbms && line.kind == kind.name()).collect();
+    let lines: Vec<&SittingScatter> = all
+        .filter(|line| line.dbms == dbms && line.kind == kind.name() && line.is_possible())
+        .collect();
     let host = host_of(comparison);
     let here: Vec<&SittingScatter> =
         lines.iter().filter(|line| Some(&line.host) == host.as_ref()).copied().collect();

@@ -26,7 +26,22 @@ pub struct SittingScatter {
     pub origin: String,
 }
 
+/// What is wrong with a ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerFault {
+    /// From 1.
+    pub line: usize,
+    /// The problem.
+    pub why: String,
+}
+
 impl SittingScatter {
+    /// True if scatter can be so: what comes from files of others may be any number.
+    pub fn is_possible(&self) -> bool {
+        let is_known = ["reads", "writes", "loads"].contains(&self.kind.as_str());
+        is_known && (0.0..1.0).contains(&self.sd) && (1.0..1e6).contains(&self.df)
+    }
+
     /// The line.
     pub fn line(&self) -> String {
         let SittingScatter { dbms, kind, host, sd, df, origin } = self;
@@ -43,19 +58,21 @@ pub fn empty() -> String {
 /// Reads a ledger.
 ///
 /// # Errors
-/// Another version, or a line that is none of a ledger. The text names the line.
-pub fn parse(text: &str) -> Result<Vec<SittingScatter>, String> {
+/// Another version, or a line that is none of a ledger.
+pub fn parse(text: &str) -> Result<Vec<SittingScatter>, LedgerFault> {
+    let fault = |line: usize, why: String| LedgerFault { line, why };
     let head = text.lines().next().unwrap_or_default();
     let rest = head.strip_prefix(LEDGER_HEAD).filter(|rest| !rest.starts_with(char::is_numeric));
     if rest.is_none() {
-        return Err(format!("it does not begin with `{LEDGER_HEAD}`: damaged, or of another rqps"));
+        let why = format!("it does not begin with `{LEDGER_HEAD}`: damaged, or of another rqps");
+        return Err(fault(1, why));
     }
     if text.lines().nth(1) != Some(COLUMNS) {
-        return Err(format!("line 2: its columns are not {COLUMNS}"));
+        return Err(fault(2, format!("its columns are not {COLUMNS}")));
     }
     let lines = text.lines().enumerate().skip(2).filter(|(_, line)| !line.is_empty());
     let read = |(at, line): (usize, &str)| {
-        scatter(line).ok_or_else(|| format!("line {}: it is not {COLUMNS}", at + 1))
+        scatter(line).ok_or_else(|| fault(at + 1, format!("it is not {COLUMNS}")))
     };
     lines.map(read).collect()
 }
@@ -63,19 +80,15 @@ pub fn parse(text: &str) -> Result<Vec<SittingScatter>, String> {
 fn scatter(line: &str) -> Option<SittingScatter> {
     let cells: Vec<&str> = line.splitn(6, ',').collect();
     let [dbms, kind, host, sd, df, origin] = cells.as_slice() else { return None };
-    let (sd, df): (f64, f64) = (sd.parse().ok()?, df.parse().ok()?);
-    let fine = (0.0..1.0).contains(&sd) && (1.0..1e6).contains(&df);
-    let known = ["reads", "writes", "loads"].contains(kind);
-    (fine && known).then(|| {
-        Some(SittingScatter {
-            dbms: Dbms::from_name(dbms)?,
-            kind: (*kind).to_owned(),
-            host: (*host).to_owned(),
-            sd,
-            df,
-            origin: (*origin).to_owned(),
-        })
-    })?
+    let scatter = SittingScatter {
+        dbms: Dbms::from_name(dbms)?,
+        kind: (*kind).to_owned(),
+        host: (*host).to_owned(),
+        sd: sd.parse().ok()?,
+        df: df.parse().ok()?,
+        origin: (*origin).to_owned(),
+    };
+    scatter.is_possible().then_some(scatter)
 }
 
 #[cfg(test)]
@@ -94,22 +107,20 @@ mod tests {
         };
         let text = empty() + &one.line();
         assert_eq!(parse(&text), Ok(vec![one]));
-        for (wrong, part) in [
-            ("", "another rqps"),
-            ("# rqps ledger 12\n", "another rqps"),
-            ("# rqps ledger 2\n", "another rqps"),
-            ("# rqps ledger 1\ndbms,sd\n", "line 2"),
+        for (wrong, line) in [
+            ("", 1),
+            ("# rqps ledger 12\n", 1),
+            ("# rqps ledger 2\n", 1),
+            ("# rqps ledger 1\ndbms,sd\n", 2),
         ] {
-            let error = parse(wrong).unwrap_err();
-            assert!(error.contains(part), "{error}");
+            assert_eq!(parse(wrong).unwrap_err().line, line, "{wrong}");
         }
         for line in [
             "postgres,reads,c2r8,NaN,4,x", "postgres,reads,c2r8,-0.1,4,x",
             "postgres,reads,c2r8,0.01,0,x", "postgres,reads,c2r8,inf,4,x",
             "oracle,reads,c2r8,0.01,4,x", "postgres,scans,c2r8,0.01,4,x", "postgres,reads",
         ] {
-            let error = parse(&format!("{text}{line}\n")).unwrap_err();
-            assert!(error.starts_with("line 4: "), "{line}: {error}");
+            assert_eq!(parse(&format!("{text}{line}\n")).unwrap_err().line, 4, "{line}");
         }
     }
 }

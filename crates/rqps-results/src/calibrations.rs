@@ -9,7 +9,7 @@ use crate::{atomic, files};
 use rqps_model::bounded;
 use rqps_model::gate::{Calibration, GATE_FORMAT};
 use rqps_model::layout::{LAYOUT_FORMAT, LayoutRates};
-use rqps_model::ledger::{self, SittingScatter};
+use rqps_model::ledger::{self, LedgerFault, SittingScatter};
 
 /// Stores a calibration in `folder`, in the place of an earlier one of the same host, product and
 /// way of measuring. Returns the file.
@@ -64,25 +64,26 @@ pub fn read_calibrations(folder: &Path) -> (Vec<Calibration>, Vec<ResultsError>)
 ///
 /// # Errors
 /// It cannot be read, is damaged, or is of another version; the text names the way out.
-pub fn read_ledger(path: &Path) -> Result<Vec<SittingScatter>, String> {
+pub fn read_ledger(path: &Path) -> Result<Vec<SittingScatter>, ResultsError> {
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let text = bounded::text(path, bounded::WRITTEN_MAX).map_err(|error| error.to_string());
-    text.and_then(|text| ledger::parse(&text)).map_err(|fault| {
-        format!(
-            "read the ledger of sittings {}: {fault}\nhint: mend it or remove it; without it, what \
-             rqps ships counts, and the next sittings begin a new one",
-            path.display()
-        )
-    })
+    let fault = |line: usize, why: String| ResultsError::Malformed {
+        path: path.to_owned(),
+        line,
+        field: None,
+        why,
+    };
+    let text = bounded::text(path, bounded::WRITTEN_MAX);
+    let text = text.map_err(|error| fault(0, error.to_string()))?;
+    ledger::parse(&text).map_err(|LedgerFault { line, why }| fault(line, why))
 }
 
 /// Adds lines to the ledger of a host, in the place of earlier ones of the same origin.
 ///
 /// # Errors
 /// As [`read_ledger`]; it cannot be written.
-pub fn keep_in_ledger(path: &Path, more: &[SittingScatter]) -> Result<(), String> {
+pub fn keep_in_ledger(path: &Path, more: &[SittingScatter]) -> Result<(), ResultsError> {
     let all = read_ledger(path)?;
     let is_of = |line: &SittingScatter, other: &SittingScatter| {
         (line.dbms, &line.kind, &line.origin) == (other.dbms, &other.kind, &other.origin)
@@ -91,8 +92,8 @@ pub fn keep_in_ledger(path: &Path, more: &[SittingScatter]) -> Result<(), String
     let lines = old.chain(more).map(SittingScatter::line);
     let text = ledger::empty() + &lines.collect::<String>();
     let parent = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(parent).map_err(|error| format!("create {}: {error}", parent.display()))?;
-    atomic::write(path, text.as_bytes()).map_err(|error| error.to_string())
+    fs::create_dir_all(parent).map_err(ResultsError::io("create", parent))?;
+    atomic::write(path, text.as_bytes())
 }
 
 /// Stores rates in `folder`, in the place of earlier ones of the same host and product. Returns

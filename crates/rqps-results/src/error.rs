@@ -81,6 +81,7 @@ fn way_around(path: &Path) -> &'static str {
     }
     match path.file_name().and_then(|name| name.to_str()) {
         Some("host.json" | "plan.toml") => "",
+        Some("ledger.csv") => ", or remove it: what rqps ships counts then",
         Some("gate.json") => ", or remove it to do without the host log",
         _ => ", or remove its run folder to do without that run",
     }

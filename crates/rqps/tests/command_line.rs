@@ -20,6 +20,8 @@ fn bash_completes_words_that_it_splits() {
     let results = folder.path().join("results/b01-1-a/steps");
     std::fs::create_dir_all(&results).unwrap();
     std::fs::write(results.join("01-my-own-step.json"), "").unwrap();
+    // A name in results of somebody else, which no shell may execute.
+    std::fs::write(results.join("02-hot$(touch${IFS}executed).json"), "").unwrap();
     std::fs::write(folder.path().join("results/plan.toml"), "").unwrap();
     std::fs::create_dir_all(folder.path().join("configs/sqlite")).unwrap();
     std::fs::write(folder.path().join("configs/sqlite/tiny.conf"), "").unwrap();
@@ -32,6 +34,7 @@ fn bash_completes_words_that_it_splits() {
         ("compare a b --set turn_", "<compare><a><b><--set><turn_ms=>"),
         ("compare a b --bench kv --preset sta", "<compare><a><b><--bench><kv><--preset><standard>"),
         ("explain results --step my", "<explain><results><--step><my-own-step>"),
+        ("explain results --step ho", "<explain><results><--step><ho>"),
         ("help verd", "<help><verdicts>"),
     ];
     // Tab, then to the beginning of the line, which becomes the words of another command.
@@ -46,6 +49,7 @@ fn bash_completes_words_that_it_splits() {
     for (line, words) in lines {
         assert!(shown.contains(&format!("<rqps>{words}")), "{line}: no {words} in {shown}");
     }
+    assert!(!folder.path().join("executed").exists());
     for shell in ["zsh", "fish"] {
         let said = run(&["completions", shell], folder.path());
         assert!(text(&said.stdout).contains("RQPS_COMPLETE"), "{shell}");

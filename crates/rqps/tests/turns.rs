@@ -99,7 +99,8 @@ fn sittings_of_sqlite_load_anew_and_fill_the_ledger() {
     fs::write(place("state/ledger.csv"), "# rqps ledger 9\n").unwrap();
     let (code, _, said) = rqps("never", &[]);
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("ledger.csv") && said.contains("hint: mend it or remove it"), "{said}");
+    let way_out = "ledger.csv`, line 1: it does not begin with `# rqps ledger 1`";
+    assert!(said.contains(way_out) && said.contains("or remove it"), "{said}");
 }
 
 #[test]

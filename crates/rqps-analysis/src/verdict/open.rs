@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::comparison::Comparison;
 use rqps_model::metric::Metric;
 use rqps_model::verdict::{LookSchedule, Rules};
+use rqps_stats::moderated::Estimate;
 use rqps_stats::sequential::Looks;
 use rqps_stats::student;
 
@@ -50,7 +51,12 @@ pub fn open_steps(comparison: &Comparison, schedule: &LookSchedule) -> Vec<OpenS
                 Some(test) => {
                     let ends = [test.interval.low, test.interval.high];
                     let mean = ends.map(f64::ln).iter().sum::<f64>() / 2.0;
-                    settled_at((mean, test.se, test.df), pairs, &comparison.rules, &looks)
+                    settled_at(
+                        Estimate { mean, se: test.se, df: test.df },
+                        pairs,
+                        &comparison.rules,
+                        &looks,
+                    )
                 }
                 None => schedule.blocks_min.max(pairs + 1),
             };
@@ -66,7 +72,8 @@ pub fn open_steps(comparison: &Comparison, schedule: &LookSchedule) -> Vec<OpenS
 
 /// Pairs after which a step is settled if its mean and its scatter stay as they are: those of the
 /// last look if it never is.
-fn settled_at((mean, se, df): (f64, f64, f64), pairs: u32, rules: &Rules, looks: &Looks) -> u32 {
+fn settled_at(now: Estimate, pairs: u32, rules: &Rules, looks: &Looks) -> u32 {
+    let Estimate { mean, se, df } = now;
     let layout = SQRT_2 * rules.layout_sd();
     let is_settled = |look: &u32| {
         let (df, of_now) = (df + f64::from(look - pairs), f64::from(pairs) / f64::from(*look));
@@ -88,7 +95,8 @@ mod tests {
     fn a_step_is_open_for_as_long_as_its_mean_and_scatter_leave_it_open() {
         let looks = Looks::new(4, 12);
         let check = |(mean, sd): (f64, f64), pairs: u32, want: u32| {
-            let now = (mean, sd / f64::from(pairs).sqrt(), f64::from(pairs - 1));
+            let (se, df) = (sd / f64::from(pairs).sqrt(), f64::from(pairs - 1));
+            let now = Estimate { mean, se, df };
             let found = settled_at(now, pairs, &Rules::default(), &looks);
             assert_eq!(found, want, "mean {mean}, sd {sd}, {pairs} pairs");
         };

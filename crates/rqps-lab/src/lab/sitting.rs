@@ -36,7 +36,7 @@ impl CurrentSitting {
         if self.begun.is_some_and(|(begun, _)| begun == number) {
             return;
         }
-        let every = sittings.every();
+        let every = sittings.every;
         let blocks_of = |wanted: u32| {
             (1..=plan.blocks.most()).filter(move |block| plan.sitting_of(*block) == wanted)
         };

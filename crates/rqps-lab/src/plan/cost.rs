@@ -188,7 +188,7 @@ pub fn wait(plan: &PlanDraft) -> PlannedTask {
         let phases = all.first().and_then(|first| plan.phases(first).ok()).unwrap_or_default();
         let block: f64 = block(plan, &all, &numbered(&phases)).iter().map(|it| it.seconds).sum();
         let each = f64::from(plan.blocks.most() / sittings.number.max(1));
-        (sittings.every().as_secs_f64() - each * block).max(0.0)
+        (sittings.every.as_secs_f64() - each * block).max(0.0)
     });
     PlannedTask::one(WorkKind::Wait, seconds)
 }

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::plan::blocks::Blocks;
 use crate::plan::definition::PlanDraft;
@@ -19,25 +20,26 @@ use rqps_model::units;
 pub struct Sittings {
     /// So many, of equally many blocks each.
     pub number: u32,
-    /// From the beginning of one to that of the next, such as `5m`.
-    pub every: String,
+    /// From the beginning of one to that of the next, if the one before is over.
+    #[serde(serialize_with = "seconds", deserialize_with = "duration")]
+    pub every: Duration,
+}
+
+fn seconds<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&format!("{}s", time.as_secs_f64()))
+}
+
+fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    units::parse_duration(&String::deserialize(from)?).map_err(D::Error::custom)
 }
 
 impl Sittings {
-    /// The time from the beginning of one sitting to that of the next, if the one before is over.
-    pub fn every(&self) -> Duration {
-        // A plan whose time cannot be read was refused.
-        units::parse_duration(&self.every).unwrap_or_default()
-    }
-
     /// The fault of these sittings; `None` if they can be used.
     pub(super) fn fault(&self, plan: &PlanDraft) -> Option<String> {
         let Sittings { number, every } = self;
         let most = plan.blocks.most();
-        if let Err(error) = units::parse_duration(every) {
-            return Some(format!("sittings: every: {error}"));
-        }
-        if self.every() > Duration::from_hours(24 * 7) {
+        if *every > Duration::from_hours(24 * 7) {
+            let every = units::duration(*every);
             return Some(format!("sittings: every must be at most 7 days, not {every}"));
         }
         if matches!(plan.blocks, Blocks::Auto(_)) {
@@ -83,9 +85,10 @@ impl PlanDraft {
         let phases = self.targets.first().and_then(|first| self.phases(first).ok());
         let (true, Some(phases)) = (self.targets.iter().all(is_loaded), phases) else { return 1 };
         let cost = cost::estimate(&PlanDraft { loads: 1, ..self.clone() }, &phases);
-        match cost.load_seconds <= cost.block_seconds {
-            true => self.blocks.most(),
-            false => self.sitting_of(self.blocks.most()),
+        if cost.load_seconds <= cost.block_seconds {
+            self.blocks.most()
+        } else {
+            self.sitting_of(self.blocks.most())
         }
     }
 

@@ -11,7 +11,7 @@ use rqps_wire::dsn::{self, Dsn};
 
 /// A word that does not name a target.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("target `{word}`: {fault}\nhint: {hint}")]
+#[error("read target `{word}`: {fault}\nhint: {hint}")]
 pub struct TargetParseError {
     word: String,
     fault: String,

@@ -56,7 +56,9 @@ pub fn brief(comparison: &Comparison, place: &BriefPlace) -> String {
     }
     let why = undecided.as_ref().map(|it| wrapped(&it.why, 3)).unwrap_or_default();
     let mut end: Vec<String> = next(comparison, &rows, place, undecided.as_ref());
-    end.extend(place.page.map(|page| format!("Report: {}", escape::line(page))));
+    end.extend(place.page.map(|page| format!("Report: {page}")));
+    // Names of steps and folders may be of somebody else. A path is not cut.
+    end.iter_mut().for_each(|line| *line = escape::line(line).into_owned());
     // Two empty lines, the heads, and what is left out.
     let fixed = head.len() + why.len() + end.len() + 4;
     let (caveats, kinds) = decisive(comparison, undecided.is_some());

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Arg, Args, ColorChoice, Parser, Subcommand, ValueEnum};
@@ -15,7 +16,7 @@ use crate::cli::hosts::HostArgs;
 use crate::cli::import::Import;
 use crate::cli::site::SiteArgs;
 use crate::cli::workload_args::{
-    HOST, OrderWord, SittingArgs, WorkloadArgs, duration_words, number, whole,
+    HOST, OrderWord, SittingArgs, WorkloadArgs, duration, number, whole,
 };
 use rqps_model::verdict::{AnswersRule, DataRule};
 
@@ -283,9 +284,10 @@ pub(super) struct Init {
 
 #[derive(Debug, Args)]
 pub(super) struct Confirm {
-    /// The result folder; the fresh sittings go to the folder `confirm` in it, and are resumed there
+    /// The result folder; the newest if none is named. The fresh sittings go to the folder `confirm`
+    /// in it, and are resumed there
     #[arg(value_name = "DIR", add = ArgValueCompleter::new(completion::result_folders))]
-    pub folder: PathBuf,
+    pub folder: Option<PathBuf>,
     #[command(flatten)]
     pub fresh: FreshArgs,
     /// Format of the findings
@@ -305,8 +307,8 @@ pub(super) struct FreshArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=200))]
     pub sittings: Option<u32>,
     /// Begin one this long after the one before [default: 5m]
-    #[arg(long, value_name = "TIME", value_parser = duration_words)]
-    pub every: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub every: Option<Duration>,
     /// Measure with a plan that is new on this host if all that it would use has this hash
     #[arg(long, value_name = "HASH")]
     pub allow: Option<String>,

@@ -111,8 +111,19 @@ impl EnvCompleter for WholeWords {
         here: Option<&Path>,
         to: &mut dyn Write,
     ) -> io::Result<()> {
-        Bash.write_complete(command, words, here, to)
+        let mut found = Vec::new();
+        Bash.write_complete(command, words, here, &mut found)?;
+        let between = env::var("_CLAP_IFS").unwrap_or_else(|_| "\n".to_owned());
+        let found = String::from_utf8_lossy(&found);
+        let plain: Vec<&str> = found.split(&between).filter(|word| is_plain(word)).collect();
+        to.write_all(plain.join(&between).as_bytes())
     }
+}
+
+/// True if bash puts the word into the line as one word without a meaning of its own. Names of files
+/// and steps may be of somebody else, and bash quotes no candidate: `$(…)` would be executed.
+fn is_plain(word: &str) -> bool {
+    word.chars().all(|c| c.is_alphanumeric() || "-_./:@%+=,~".contains(c))
 }
 
 /// The candidates that begin with the current word.

@@ -1,5 +1,7 @@
 //! `rqps confirm` and `rqps gate --confirm`: measures what failed a gate again, in fresh sittings.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result, bail};
 
 use crate::cli::args::{Confirm, Folders, Gate, GuestOptions};
@@ -27,7 +29,7 @@ const BLOCKS: u32 = 4;
 /// `rqps confirm`.
 pub(super) fn confirm(words: Confirm) -> Result<u8> {
     let Confirm { folder, fresh, format, rules, output } = words;
-    let folders = vec![folder];
+    let folders = folder.into_iter().collect();
     gate::judge(&Gate { folders, confirm: true, fresh, format, rules, output, ..Gate::default() })
 }
 
@@ -36,11 +38,11 @@ pub(super) fn confirm(words: Confirm) -> Result<u8> {
 /// # Errors
 /// Several folders, which no one plan measured; a plan that cannot be measured; a failed run.
 pub(super) fn confirmed(
-    words: &Gate,
+    (words, folders): (&Gate, &[PathBuf]),
     (first, assessment): (&Comparison, Assessment),
 ) -> Result<Option<Assessment>> {
-    let [folder] = words.folders.as_slice() else {
-        bail!("confirm: {} folders; name one result folder", words.folders.len());
+    let [folder] = folders else {
+        bail!("confirm: {} folders; name one result folder", folders.len());
     };
     let (found, others) = tripped(first, &assessment);
     if found.is_empty() {
@@ -53,7 +55,7 @@ pub(super) fn confirmed(
     let draft = own_workload::of_plan(draft, &path).with_context(doing)?.draft();
     let seed = Rng::stream(draft.seed, FRESH, 0).next_u64();
     let number = words.fresh.sittings.unwrap_or(SITTINGS);
-    let every = words.fresh.every.clone().unwrap_or_else(|| SITTINGS_EVERY.to_owned());
+    let every = words.fresh.every.unwrap_or(SITTINGS_EVERY);
     let mut draft = PlanDraft {
         steps: steps(first, &found, seed),
         blocks: Blocks::Fixed(BLOCKS * number),

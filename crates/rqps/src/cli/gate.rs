@@ -44,7 +44,7 @@ pub(super) fn judge(words: &Gate) -> Result<u8> {
     let mut assessment = assess(&comparison, &gate, past.as_ref(), &tonight)
         .map_err(|fault| anyhow!("judge: {fault}"))?;
     if words.confirm && assessment.ending == GateOutcome::Regression {
-        let Some(fresh) = confirm::confirmed(words, (&comparison, assessment))? else {
+        let Some(fresh) = confirm::confirmed((words, &folders), (&comparison, assessment))? else {
             return Ok(exit::INTERRUPTED);
         };
         assessment = fresh;

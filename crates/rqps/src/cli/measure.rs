@@ -420,7 +420,7 @@ fn keep_scatter(out: &Path) {
     let folders = [out.to_owned()];
     let kept = Compared::read(&folders, None, Rules::default()).and_then(|compared| {
         let lines = ledger::measured(&compared.comparison);
-        results::keep_in_ledger(&folders::ledger(), &lines).map_err(anyhow::Error::msg)
+        results::keep_in_ledger(&folders::ledger(), &lines).map_err(Into::into)
     });
     if let Err(error) = kept {
         info!("rqps: what these sittings differ by is not kept: {}", fault::text(&error));
@@ -457,7 +457,7 @@ pub(super) fn measure_on(
         configs: consent.configs.clone(),
         accepted: consent.accepted.clone(),
         calibrations,
-        ledger: results::read_ledger(&folders::ledger()).map_err(anyhow::Error::msg)?,
+        ledger: results::read_ledger(&folders::ledger())?,
         work: folders.work.clone(),
         debug_folders: folders::debug(&folders.debug)?,
         ssh_config: hosts.ssh_config.map(Path::to_owned),

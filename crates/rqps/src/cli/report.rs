@@ -154,7 +154,7 @@ pub(super) fn of_new_results(folder: &Path, printed: Printed, rules: &RuleOption
             let is_newest = folders::newest().is_ok_and(|newest| is_same(&newest, folder));
             let named = (!is_newest).then(|| folder.to_string_lossy());
             let page = page.to_string_lossy();
-            return Ok(colour::print(&found.answer(named.as_deref(), Some(&page)))?);
+            return Ok(colour::print(&found.brief(named.as_deref(), Some(&page)))?);
         }
         _ => found.show(format)?,
     }
@@ -211,12 +211,12 @@ impl Compared {
         }
     }
 
-    /// Writes only the answer.
+    /// Writes only the report in twenty lines.
     fn show_brief(&self, words: &Report, output: Option<&Path>) -> Result<()> {
         let text = match non_html(words.format) {
             Some(Format::Text) => {
                 let folder = words.folders.first().map(|folder| folder.to_string_lossy());
-                self.answer(folder.as_deref(), None)
+                self.brief(folder.as_deref(), None)
             }
             Some(Format::Markdown) => {
                 rqps_report::brief_markdown(&self.comparison, &benchmarks::sections())
@@ -232,8 +232,8 @@ impl Compared {
         }
     }
 
-    /// The answer in twenty lines; commands find the results as `folder`.
-    fn answer(&self, folder: Option<&str>, page: Option<&str>) -> String {
+    /// The report in twenty lines; commands find the results as `folder`.
+    fn brief(&self, folder: Option<&str>, page: Option<&str>) -> String {
         let width = print::columns().unwrap_or(BRIEF_COLUMNS);
         rqps_report::brief(&self.comparison, &BriefPlace { width, folder, page })
     }

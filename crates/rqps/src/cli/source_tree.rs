@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
 use crate::cli::folders;
 use rqps_builds::source::{changes, has_commit, tree_of};
 use rqps_lab::plan::words;
 use rqps_model::units;
+use rqps_results as results;
 
 /// The reference of what is checked out.
 const HEAD: &str = "HEAD";
@@ -28,7 +29,18 @@ pub(super) fn targets(said: &[String]) -> Result<Vec<String>> {
         return Ok(said.to_vec());
     }
     let here = std::env::current_dir().context("find the current folder")?;
-    let Some((top, dbms)) = tree_of(&here) else { return Ok(said.to_vec()) };
+    let Some((top, dbms)) = tree_of(&here) else {
+        let is_commit = |word: &&String| word.starts_with(HEAD) || word.contains("..");
+        if let Some(word) = said.iter().find(|word| !is_target(word) && is_commit(word)) {
+            bail!(
+                "read target `{word}`: {} is not in the sources of a DBMS\nhint: go to the git \
+                 repository of Postgres, MySQL, MariaDB, SQLite or RocksDB, or write \
+                 DBMS=src:DIR@{word}",
+                here.display()
+            );
+        }
+        return Ok(said.to_vec());
+    };
     let mut targets = Vec::new();
     let source = format!("{}=src:{}", dbms.name(), top.display());
     for word in said {
@@ -43,7 +55,9 @@ pub(super) fn targets(said: &[String]) -> Result<Vec<String>> {
         } else if has_commit(&top, word)? {
             targets.push(format!("{source}@{word}"));
         } else {
-            targets.push(word.clone());
+            let error = words::targets(std::slice::from_ref(word)).err();
+            let error = error.map(|error| error.to_string()).unwrap_or_default();
+            bail!("{error}; as a commit: {} has none of that name", top.display());
         }
     }
     if said.is_empty() {
@@ -66,6 +80,6 @@ fn work_tree(top: &Path, source: &str) -> Result<String> {
     let path = folders::patches().join(format!("{name}.patch"));
     let writing = || format!("keep the changes of the work tree in {}", path.display());
     fs::create_dir_all(folders::patches()).with_context(writing)?;
-    fs::write(&path, patch).with_context(writing)?;
+    results::replace_whole(&path, patch).with_context(writing)?;
     Ok(format!("work-tree={source}@{HEAD}+patch={}", path.display()))
 }

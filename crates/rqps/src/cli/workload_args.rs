@@ -140,9 +140,9 @@ pub(super) struct SittingArgs {
     pub sittings: Option<u32>,
     /// With --sittings: begin one this long after the one before, or when that ends if it takes
     /// longer [default: 5m]
-    #[arg(long, value_name = "TIME", value_parser = duration_words, requires = "sittings")]
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "sittings")]
     #[arg(help_heading = HOW_LONG)]
-    pub every: Option<String>,
+    pub every: Option<Duration>,
 }
 
 impl SittingArgs {
@@ -152,17 +152,13 @@ impl SittingArgs {
         if let Blocks::Fixed(each) = plan.blocks {
             plan.blocks = Blocks::Fixed(each.saturating_mul(number));
         }
-        let every = self.every.clone().unwrap_or_else(|| SITTINGS_EVERY.to_owned());
+        let every = self.every.unwrap_or(SITTINGS_EVERY);
         plan.sittings = Some(Sittings { number, every });
     }
 }
 
 /// The time between sittings, if none is given.
-pub(super) const SITTINGS_EVERY: &str = "5m";
-
-pub(super) fn duration_words(text: &str) -> Result<String, String> {
-    duration(text).map(|_| text.to_owned())
-}
+pub(super) const SITTINGS_EVERY: Duration = Duration::from_mins(5);
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum OrderWord {
@@ -251,7 +247,7 @@ pub(super) fn number(text: &str) -> Result<u64, String> {
 }
 
 /// A time with its unit: 20 could be seconds or minutes.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     match text.trim().parse::<f64>() {
         Ok(_) => Err(format!("{0} of what? write {0}s, {0}m or {0}h", text.trim())),
         Err(_) => units::parse_duration(text).map_err(|error| error.to_string()),
