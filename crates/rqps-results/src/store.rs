@@ -128,9 +128,10 @@ impl ResultSet {
         } else if !dir.is_dir() {
             "it is a file, not a folder (`rqps import` makes one of results of other programs)"
         } else if !is_there(&set.plan_path())? {
-            match holds_sets(dir) {
-                true => "its folders are result folders: name them, with /* at its end",
-                false => "it holds no plan.toml",
+            if holds_sets(dir) {
+                "its folders are result folders: name them, with /* at its end"
+            } else {
+                "it holds no plan.toml"
             }
         } else if set.hosts_path().is_dir() {
             return Ok(set);

@@ -204,9 +204,10 @@ fn own(list: &PairList<'_>, most: usize, memory: f64) -> Option<Own> {
     // Sums in sorted order: the same pairs in any order give the same bits.
     sorted.sort_by(f64::total_cmp);
     let sd = summary::stddev(&sorted).filter(|sd| *sd >= SD_MIN)?;
-    let spread = match memory > 0.0 {
-        true => correlation::spread(differences, memory),
-        false => Spread { sd, df: (sorted.len() - 1) as f64 },
+    let spread = if memory > 0.0 {
+        correlation::spread(differences, memory)
+    } else {
+        Spread { sd, df: (sorted.len() - 1) as f64 }
     };
     Some(Own { mean: summary::mean(&sorted), spread, pairs: sorted.len(), scale: 1.0, memory })
 }

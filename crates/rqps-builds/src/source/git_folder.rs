@@ -41,6 +41,8 @@ pub(super) struct GitFolder {
 impl GitFolder {
     /// The one for a repository that git trusts.
     pub(super) fn of(sources: &Path) -> io::Result<GitFolder> {
+        // Git reads its objects from a folder elsewhere, by this path.
+        let sources = &sources.canonicalize()?;
         let mut made = GitFolder {
             path: PathBuf::new(),
             sources: sources.to_owned(),

@@ -188,9 +188,10 @@ impl Display {
         let Some(told) = &self.time else { return String::new() };
         let left = (told.left_seconds - told.at.elapsed().as_secs_f64()).max(0.0);
         let text = |seconds: f64| units::duration(Duration::from_secs_f64(seconds.round()));
-        match told.more_seconds > 0.0 {
-            true => format!("{} to {} left  ", text(left), text(left + told.more_seconds)),
-            false => format!("about {} left  ", text(left)),
+        if told.more_seconds > 0.0 {
+            format!("{} to {} left  ", text(left), text(left + told.more_seconds))
+        } else {
+            format!("about {} left  ", text(left))
         }
     }
 }
