@@ -6,6 +6,7 @@
 use super::comparison::{StepComparison, TargetFacts};
 use rqps_model::benchmark::Group;
 use rqps_model::build::BuildSource;
+use rqps_model::config::is_installed;
 use rqps_model::server_settings::{CONNECTION, is_of_durability};
 use rqps_model::target::Target;
 
@@ -41,7 +42,9 @@ pub fn setting_differences(baseline: &TargetFacts, target: &TargetFacts) -> Vec<
     let innodb = |target: &Target| target.storage_engine.as_ref().is_none_or(|it| it == "innodb");
     let both_innodb = innodb(one) && innodb(other);
     let settings = [baseline, target].map(|facts| &facts.server_settings);
-    let asked_by_name = !has_guest && one.config != other.config;
+    // What builds have by default is the question.
+    let is_asked = one.config != other.config || is_installed(&one.config);
+    let asked_by_name = !has_guest && is_asked;
     let difference = |(name, value): (&String, &String)| {
         let theirs = settings[1].get(name)?;
         let counts = match name.as_str() {
@@ -184,6 +187,9 @@ mod tests {
         // The same configuration, read differently by two versions.
         let newer = facts(None, default, &theirs);
         check(&build, &newer, &[(flush, false), ("log_bin", false)]);
+        // What two builds have by default.
+        let [one, other] = [&ours, &theirs].map(|all| facts(None, ("installed", ""), all));
+        check(&one, &other, &[(flush, true), ("log_bin", true)]);
     }
 
     #[test]

@@ -386,6 +386,7 @@ mod tests {
         check(Dbms::Mariadb, &["10.1.23", "10.2.11", "10.11.5", "11.4.5", "11.8.2"]);
         check(Dbms::Sqlite, &["3.34.1", "3.46.0"]);
         check(Dbms::Fake, &["1"]);
+        check(Dbms::Rocksdb, &["7.8.3", "9.9.3"]);
     }
 
     #[test]

@@ -130,7 +130,10 @@ impl ControlPlane for Fake {
 
 pub(crate) const SPEC: DbmsSpec = DbmsSpec {
     dbms: Dbms::Fake,
-    configs: &[("default", include_str!("../../../configs/fake/default.conf"))],
+    configs: &[
+        ("default", include_str!("../../../configs/fake/default.conf")),
+        ("installed", include_str!("../../../configs/fake/installed.conf")),
+    ],
     control: |site| Ok(Box::new(Fake::new(site))),
     ..DbmsSpec::NONE
 };

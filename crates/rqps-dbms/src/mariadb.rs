@@ -61,6 +61,7 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
             ),
         ),
         ("myrocks", include_str!("../../../configs/mariadb/myrocks.conf")),
+        ("installed", include_str!("../../../configs/mariadb/installed.conf")),
     ],
     recipes: &[("cmake", include_str!("../../../configs/build/mariadb/cmake.toml"))],
     tags: Some(TagScheme { prefixes: &[("ma", None)], version: tagged }),

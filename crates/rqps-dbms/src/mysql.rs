@@ -61,6 +61,7 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
                 "rocksdb_use_hyper_clock_cache = ON  # needs 8.0.28\n",
             ),
         ),
+        ("installed", include_str!("../../../configs/mysql/installed.conf")),
     ],
     recipes: &[("cmake", include_str!("../../../configs/build/mysql/cmake.toml"))],
     tags: Some(TagScheme {

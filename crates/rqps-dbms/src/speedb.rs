@@ -21,6 +21,7 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         ("published", include_str!("../../../configs/speedb/published.conf")),
         ("static-delay", include_str!("../../../configs/speedb/static-delay.conf")),
         ("hyperclock", include_str!("../../../configs/speedb/hyperclock.conf")),
+        ("installed", include_str!("../../../configs/speedb/installed.conf")),
     ],
     control: |site| Ok(Box::new(KeyValue::new(site, FILE))),
     ..DbmsSpec::NONE

@@ -14,3 +14,11 @@ pub struct Config {
     /// The first 12 hex digits of the SHA-256 of `text`.
     pub hash: String,
 }
+
+/// The config of every DBMS that leaves its build as it is.
+pub const INSTALLED: &str = "installed";
+
+/// True for [`INSTALLED`], and for changes of it, whose names continue with a plus.
+pub fn is_installed(name: &str) -> bool {
+    name.strip_prefix(INSTALLED).is_some_and(|rest| rest.is_empty() || rest.starts_with('+'))
+}

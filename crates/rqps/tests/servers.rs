@@ -697,6 +697,37 @@ fn direct_and_buffered_io_take_effect() {
 }
 
 #[test]
+fn an_installed_server_has_the_defaults_of_its_build() {
+    let test = "an_installed_server_has_the_defaults_of_its_build";
+    let check = |dbms, words: Builds, programs: &[&str], query: &str, expected: &str| {
+        let roots = match builds::roots(words.0, words.1) {
+            Ok(roots) => roots,
+            Err(why) => return skipped::note(test, &why),
+        };
+        for root in roots {
+            let folder = open_folder();
+            let build = build(dbms, Some(&root), &version_of(&root, programs));
+            let version = &build.manifest.version;
+            let own = Default::default();
+            let config = config::load(dbms, "installed", &own, version, 128 << 20).unwrap();
+            let mut plane = control_plane(Site { config, ..site(folder.path(), &build) }).unwrap();
+            plane.init().unwrap_or_else(|error| panic!("{error}"));
+            plane.start().unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(rows(&*plane, query), [expected], "{dbms} {version}");
+            let setup = plane.session_setup(false);
+            assert!(setup.iter().all(|sql| sql == "SET NAMES DEFAULT"), "{setup:?}");
+            plane.stop().unwrap();
+        }
+    };
+    let from_file = "SELECT count(*) FROM pg_settings WHERE source = 'configuration file'";
+    check(Dbms::Postgres, POSTGRES, &["postgres"], from_file, "0");
+    // What SET NAMES DEFAULT gives to a session.
+    let sessions = "SELECT @@GLOBAL.character_set_client = @@character_set_server";
+    check(Dbms::Mysql, MYSQL, &["mysqld"], sessions, "1");
+    check(Dbms::Mariadb, MARIADB, &["mariadbd", "mysqld"], sessions, "1");
+}
+
+#[test]
 fn myrocks_lives_in_a_build_of_another_release() {
     let test = "myrocks_lives_in_a_build_of_another_release";
     let Some(root) = root_of(test, MYROCKS) else { return };

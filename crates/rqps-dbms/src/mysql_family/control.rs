@@ -14,6 +14,7 @@ use crate::settle::SettleLoad;
 use crate::site::Site;
 use crate::sql_server::SqlServer;
 use rqps_host::process::{StopOrder, StopSignal};
+use rqps_model::config::is_installed;
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{Address, Endpoint, Login};
 use rqps_model::sql_name::Identifier;
@@ -229,6 +230,9 @@ impl ControlPlane for MysqlFamily {
     }
 
     fn session_setup(&self, _: bool) -> Vec<String> {
+        if is_installed(&self.server.site.config.name) {
+            return vec!["SET NAMES DEFAULT".to_owned()];
+        }
         // The character set of the tables, so that no version converts what others do not.
         vec!["SET NAMES latin1".to_owned()]
     }

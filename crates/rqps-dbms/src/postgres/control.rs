@@ -12,6 +12,7 @@ use crate::settle::{SettleLoad, on_all_tables, rest};
 use crate::site::Site;
 use crate::sql_server::{ServerCalls, SqlServer, StatusFiles, Tell};
 use rqps_host::process::{StopOrder, StopSignal, parent_of};
+use rqps_model::config::is_installed;
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{Address, Endpoint, Login};
 use rqps_model::sql_name::{Identifier, Literal};
@@ -50,15 +51,16 @@ impl Postgres {
     /// Fills the empty data folder.
     fn make_cluster(&self, initdb: &Path, postgres: &Path) -> Result<(), DbmsError> {
         let data = self.server.db_folder().to_string_lossy().into_owned();
-        // Checksums as in the published runs; the same locale and encoding everywhere, because
-        // comparing text is a good part of some steps; no fsync, nothing here is worth it yet.
+        // The same locale and encoding everywhere, because comparing text is a good part of some
+        // steps; no fsync, nothing here is worth it yet.
         let args = ["-D", &data, "-U", NAME, "-A", "trust", "-E", "UTF8", "--locale=C"];
         let mut args: Vec<String> = args.map(str::to_owned).to_vec();
-        args.extend(["--data-checksums".to_owned(), "--no-sync".to_owned()]);
-        if !self.server.site.build.manifest.version.at_least(&[10]) {
-            // The long name came with 10.
-            args.pop();
-            args.push("--nosync".to_owned());
+        // The long name came with 10.
+        let is_new = self.server.site.build.manifest.version.at_least(&[10]);
+        args.push(if is_new { "--no-sync" } else { "--nosync" }.to_owned());
+        if !is_installed(&self.server.site.config.name) {
+            // As in the published runs.
+            args.push("--data-checksums".to_owned());
         }
         self.server.run_tool(initdb, args, None)?;
         // The packages have no client programs; the single-user server makes the database.

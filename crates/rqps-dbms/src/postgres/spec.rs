@@ -67,6 +67,7 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
                 "debug_io_direct = 'data,wal'  # needs 16\n",
             ),
         ),
+        ("installed", include_str!("../../../../configs/postgres/installed.conf")),
     ],
     recipes: &[("configure", include_str!("../../../../configs/build/postgres/configure.toml"))],
     tags: Some(TagScheme { prefixes: &[("pg", None)], version: tagged }),

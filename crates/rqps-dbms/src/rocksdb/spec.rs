@@ -46,6 +46,7 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         ("writer-8", include_str!("../../../../configs/rocksdb/writer-8.conf")),
         ("writer-32", include_str!("../../../../configs/rocksdb/writer-32.conf")),
         ("readahead-0", include_str!("../../../../configs/rocksdb/readahead-0.conf")),
+        ("installed", include_str!("../../../../configs/rocksdb/installed.conf")),
     ],
     recipes: &[("make", include_str!("../../../../configs/build/rocksdb/make.toml"))],
     control: |site| Ok(Box::new(KeyValue::new(site, FILE))),

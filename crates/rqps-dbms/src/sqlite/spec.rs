@@ -35,6 +35,7 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
     configs: &[
         ("default", include_str!("../../../../configs/sqlite/default.conf")),
         ("small-cache", include_str!("../../../../configs/sqlite/small-cache.conf")),
+        ("installed", include_str!("../../../../configs/sqlite/installed.conf")),
     ],
     recipes: &[
         ("amalgamation", include_str!("../../../../configs/build/sqlite/amalgamation.toml")),
