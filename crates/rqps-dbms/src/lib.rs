@@ -46,5 +46,5 @@ pub use self::server::Server;
 pub use self::settle::SettleLoad;
 pub use self::site::{Interrupt, ListenAddress, Site};
 pub use self::spec::control_plane;
-pub use self::sqlite::{SQLITE_COMMAND, sqlite_process};
+pub use self::sqlite::{SQLITE_COMMAND, SqliteAnswers, SqliteFile, sqlite_process};
 pub use self::user_configs::{UserConfig, UserConfigs};

@@ -145,9 +145,28 @@ impl SqliteConnection {
         path: &Path,
         busy_timeout_ms: u32,
     ) -> Result<SqliteConnection, SqliteError> {
+        let flags = ffi::SQLITE_OPEN_READWRITE | ffi::SQLITE_OPEN_CREATE;
+        Self::open_with(sqlite, path, busy_timeout_ms, flags)
+    }
+
+    /// Opens a database in which nothing may change.
+    pub fn open_to_read(
+        sqlite: &Arc<Sqlite>,
+        path: &Path,
+        busy_timeout_ms: u32,
+    ) -> Result<SqliteConnection, SqliteError> {
+        Self::open_with(sqlite, path, busy_timeout_ms, ffi::SQLITE_OPEN_READONLY)
+    }
+
+    fn open_with(
+        sqlite: &Arc<Sqlite>,
+        path: &Path,
+        busy_timeout_ms: u32,
+        flags: c_int,
+    ) -> Result<SqliteConnection, SqliteError> {
         let text = path.to_string_lossy().into_owned();
         let name = CString::new(text.clone()).map_err(|_| SqliteError::Nul(text))?;
-        let flags = ffi::SQLITE_OPEN_READWRITE | ffi::SQLITE_OPEN_CREATE | ffi::SQLITE_OPEN_NOMUTEX;
+        let flags = flags | ffi::SQLITE_OPEN_NOMUTEX;
         let mut database = ptr::null_mut();
         // SAFETY: `name` is NUL-terminated and lives through the call; `database` receives a handle
         // that `SqliteConnection` owns even if the call fails, as the documentation asks.

@@ -6,7 +6,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -45,7 +45,58 @@ struct SqliteRequest {
     library: Option<PathBuf>,
     run_as: Option<Identity>,
     path: PathBuf,
+    /// True for a file of somebody else, in which nothing may change.
+    read_only: bool,
     statements: Vec<String>,
+}
+
+/// The rows of each statement, or what SQLite says against it.
+pub type SqliteAnswers = Vec<Result<Vec<ControlRow>, String>>;
+
+/// A library of SQLite with a database file, each question answered by a process of its own.
+pub struct SqliteFile<'a> {
+    /// The library.
+    pub build: &'a Build,
+    /// The program of rqps itself.
+    pub program: &'a Path,
+    /// The user of the process, if rqps runs as root.
+    pub run_as: Option<&'a User>,
+    /// The database.
+    pub path: &'a Path,
+    /// True for a file of somebody else, in which nothing may change.
+    pub read_only: bool,
+}
+
+impl SqliteFile<'_> {
+    /// Runs all statements, whatever one of them answers.
+    ///
+    /// # Errors
+    /// The process cannot be started, or ends without an answer; the text is that of the library
+    /// that cannot be loaded or of the file that cannot be opened.
+    pub fn ask(&self, statements: Vec<String>) -> io::Result<Result<SqliteAnswers, String>> {
+        let work = SqliteRequest {
+            library: self.build.root.clone(),
+            run_as: self.run_as.map(User::identity),
+            path: self.path.to_owned(),
+            read_only: self.read_only,
+            statements,
+        };
+        let launcher = launcher(self.build, host::libc_version().as_deref());
+        let mut command = match launcher {
+            Some(launcher) => {
+                let mut command = child::command(launcher, ChildTask::Work);
+                command.arg(self.program);
+                // The libc of that release is part of the build.
+                if let Some(user) = self.run_as {
+                    command.uid(user.uid).gid(user.gid);
+                }
+                command
+            }
+            None => child::command(self.program, ChildTask::Work),
+        };
+        command.arg(SQLITE_COMMAND);
+        library_process::ask(command, &work, ANSWER_MAX)
+    }
 }
 
 impl Sqlite {
@@ -63,34 +114,19 @@ impl Sqlite {
         let doing = format!("{doing} sqlite {}", self.site.build.manifest.version);
         let setup = self.session_setup(false);
         let first = setup.len();
-        let work = SqliteRequest {
-            library: self.site.build.root.clone(),
-            run_as: self.site.run_as.as_ref().map(User::identity),
-            path: self.path(),
-            statements: setup.into_iter().chain(statements.iter().map(|s| s.to_string())).collect(),
+        self.site.check_build().map_err(DbmsError::io(doing.clone()))?;
+        let file = SqliteFile {
+            build: &self.site.build,
+            program: &self.site.warden_program,
+            run_as: self.site.run_as.as_ref(),
+            path: &self.path(),
+            read_only: false,
         };
-        let answer = self.run(&work).map_err(DbmsError::io(doing.clone()))?;
-        let mut rows = answer.map_err(|what| DbmsError::ended(doing, what))?;
+        let all = setup.into_iter().chain(statements.iter().map(|s| s.to_string()));
+        let answer = file.ask(all.collect()).map_err(DbmsError::io(doing.clone()))?;
+        let rows: Result<Vec<_>, _> = answer.and_then(|each| each.into_iter().collect());
+        let mut rows = rows.map_err(|what| DbmsError::ended(doing, what))?;
         Ok(rows.split_off(first.min(rows.len())))
-    }
-
-    fn run(&self, work: &SqliteRequest) -> io::Result<Result<Vec<Vec<ControlRow>>, String>> {
-        self.site.check_build()?;
-        let program = &self.site.warden_program;
-        let mut command = match self.launcher() {
-            Some(launcher) => {
-                let mut command = child::command(launcher, ChildTask::Work);
-                command.arg(program);
-                // The libc of that release is part of the build.
-                if let Some(user) = &self.site.run_as {
-                    command.uid(user.uid).gid(user.gid);
-                }
-                command
-            }
-            None => child::command(program, ChildTask::Work),
-        };
-        command.arg(SQLITE_COMMAND);
-        library_process::ask(command, work, ANSWER_MAX)
     }
 }
 
@@ -112,20 +148,18 @@ pub fn sqlite_process(input: impl Read, output: impl Write) -> ExitCode {
     library_process::answer(input, output, carry_out)
 }
 
-fn carry_out(work: &SqliteRequest) -> Result<Vec<Vec<ControlRow>>, String> {
+fn carry_out(work: &SqliteRequest) -> Result<SqliteAnswers, String> {
     confinement::become_unprivileged(work.run_as)?;
     let sqlite = match &work.library {
         Some(path) => sqlite::Sqlite::load(path).map_err(|error| error.to_string())?,
         None => sqlite::Sqlite::compiled_in(),
     };
-    let mut connection = SqliteConnection::open(&Arc::new(sqlite), &work.path, BUSY_TIMEOUT_MS)
+    let sqlite = Arc::new(sqlite);
+    let open = if work.read_only { SqliteConnection::open_to_read } else { SqliteConnection::open };
+    let mut connection = open(&sqlite, &work.path, BUSY_TIMEOUT_MS)
         .map_err(|error| format!("open {}: {error}", work.path.display()))?;
-    let mut all = Vec::new();
-    for statement in &work.statements {
-        let rows = connection.rows(statement).map_err(|error| format!("{statement}: {error}"))?;
-        all.push(rows);
-    }
-    Ok(all)
+    let answer = |sql: &String| connection.rows(sql).map_err(|error| format!("{sql}: {error}"));
+    Ok(work.statements.iter().map(answer).collect())
 }
 
 /// PRAGMAs whose values are kept with a run.

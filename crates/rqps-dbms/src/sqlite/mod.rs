@@ -3,5 +3,5 @@
 mod control;
 mod spec;
 
-pub use self::control::{SQLITE_COMMAND, sqlite_process};
+pub use self::control::{SQLITE_COMMAND, SqliteAnswers, SqliteFile, sqlite_process};
 pub(super) use self::spec::SPEC;

@@ -14,6 +14,7 @@ use crate::cli::completion::{self, Shell};
 use crate::cli::history::History;
 use crate::cli::hosts::HostArgs;
 use crate::cli::import::Import;
+use crate::cli::plans::Plans;
 use crate::cli::site::SiteArgs;
 use crate::cli::workload_args::{
     HOST, OrderWord, SittingArgs, WorkloadArgs, duration, number, whole,
@@ -51,6 +52,9 @@ pub(super) enum Command {
     /// Write a workload file for `--bench sql:FILE` from a running database: its tables, and the
     /// statements that took most of its time
     Init(Init),
+    /// Compare the plans of statements on two versions without the data: by schema, sizes and
+    /// statistics (exit code: 0 nothing changes, 1 something does, 3 something cannot be told)
+    Plans(Plans),
     /// Run a plan file, resume an interrupted result folder, or repeat a bundle
     Run(RunArgs),
     /// Pack a result folder and everything needed to repeat it into one file, for `rqps run FILE`

@@ -33,6 +33,7 @@ mod init;
 mod layout_tau;
 mod measure;
 mod own_workload;
+mod plans;
 mod program;
 mod progress;
 mod repeat;

@@ -9,7 +9,8 @@ use clap::{CommandFactory, Parser};
 use crate::cli::args::{self, Arguments, Command, ProgressForm};
 use crate::cli::{
     bisect, block, builds, bundle, colour, completion, confirm, doctor, exit, explain, export,
-    gate, help, hidden, history, import, init, measure, print, program, report, site, vector,
+    gate, help, hidden, history, import, init, measure, plans, print, program, report, site,
+    vector,
 };
 use rqps_host::child;
 use rqps_lab::lab::fault;
@@ -73,6 +74,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Count(count) => measure::count(&count),
         Command::Plan(plan) => measure::print_plan(&plan),
         Command::Init(words) => init::init(&words),
+        Command::Plans(words) => plans::plans(&words),
         Command::Run(run) => measure::run(run),
         Command::Bundle(words) => bundle::write(&words),
         Command::Report(report) => report::print(&report),

@@ -1,0 +1,410 @@
+//! What differs between two plans of a statement. A pure function of both trees.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::tree::{Condition, PlanNode};
+
+/// A ratio of costs from which the same plan counts as changed.
+const COST_RATIO: f64 = 1.5;
+
+/// Longest part of a condition in a note, characters.
+const NOTE: usize = 160;
+
+/// What is said about a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanClass {
+    /// The same plan at about the same cost.
+    Same,
+    /// The same plan at another cost.
+    Estimates,
+    /// The same nodes with other conditions or keys.
+    Conditions,
+    /// Another order of joins.
+    JoinOrder,
+    /// Another method of a join.
+    JoinMethod,
+    /// Another way to the rows of a table.
+    AccessPath,
+    /// Only more or fewer workers.
+    Parallelism,
+    /// Other nodes.
+    Nodes,
+    /// An error on one side.
+    Error,
+    /// No plan tells about this statement.
+    NotCovered,
+    /// The old version's plan by the same method is not that of the source.
+    NotFaithful,
+}
+
+impl PlanClass {
+    /// True if an upgrade changes something.
+    pub fn is_change(self) -> bool {
+        !matches!(self, PlanClass::Same | PlanClass::NotCovered | PlanClass::NotFaithful)
+    }
+
+    /// True if nothing can be said.
+    pub fn is_unknown(self) -> bool {
+        matches!(self, PlanClass::NotCovered | PlanClass::NotFaithful)
+    }
+
+    /// In plain words.
+    pub fn words(self) -> &'static str {
+        match self {
+            PlanClass::Same => "same plan",
+            PlanClass::Estimates => "other estimates",
+            PlanClass::Conditions => "other conditions",
+            PlanClass::JoinOrder => "join order",
+            PlanClass::JoinMethod => "join method",
+            PlanClass::AccessPath => "access path",
+            PlanClass::Parallelism => "parallelism",
+            PlanClass::Nodes => "other nodes",
+            PlanClass::Error => "error",
+            PlanClass::NotCovered => "not covered",
+            PlanClass::NotFaithful => "not faithful",
+        }
+    }
+}
+
+/// The difference between two plans.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// The most telling kind of difference.
+    pub class: PlanClass,
+    /// What moved, in plain words, the most telling first.
+    pub notes: Vec<String>,
+    /// What to beware of.
+    pub warnings: Vec<String>,
+}
+
+/// Compares two plans, whose texts the module of the DBMS has normalised.
+pub fn compare(old: &PlanNode, new: &PlanNode) -> Difference {
+    let mut notes: Vec<(PlanClass, String)> = Vec::new();
+    let (serial_old, serial_new) = (serial(old), serial(new));
+    if shape(old, true) == shape(new, true) {
+        return by_cost(old, new);
+    }
+    if shape(&serial_old, true) == shape(&serial_new, true) {
+        notes.push((PlanClass::Parallelism, workers(old, new)));
+    } else {
+        relations(&serial_old, &serial_new, &mut notes);
+        joins(&serial_old, &serial_new, &mut notes);
+        accesses(&serial_old, &serial_new, &mut notes);
+        if shape(&serial_old, false) != shape(&serial_new, false) {
+            kinds(&serial_old, &serial_new, &mut notes);
+        }
+        conditions(&serial_old, &serial_new, &mut notes);
+        if is_parallel(old) != is_parallel(new) {
+            notes.push((PlanClass::Parallelism, workers(old, new)));
+        }
+    }
+    // The order in which one looks for the cause of another speed.
+    let rank = |class: PlanClass| match class {
+        PlanClass::JoinOrder => 0,
+        PlanClass::JoinMethod => 1,
+        PlanClass::AccessPath => 2,
+        PlanClass::Nodes => 3,
+        PlanClass::Conditions => 4,
+        _ => 5,
+    };
+    notes.sort_by_key(|(class, _)| rank(*class));
+    let class = notes.first().map_or(PlanClass::Nodes, |(class, _)| *class);
+    let mut warnings = Vec::new();
+    if class == PlanClass::JoinOrder && is_blind(old) && is_blind(new) {
+        warnings.push(
+            "both versions estimate one row everywhere, so equal costs say nothing about the speed \
+             of another join order: run it"
+                .to_owned(),
+        );
+    }
+    let mut notes: Vec<String> = notes.into_iter().map(|(_, note)| note).collect();
+    if notes.is_empty() {
+        notes.push("the nodes are arranged in another way".to_owned());
+    }
+    notes.extend(cost_note(old, new));
+    Difference { class, notes, warnings }
+}
+
+fn by_cost(old: &PlanNode, new: &PlanNode) -> Difference {
+    let ratio = cost_ratio(old, new).unwrap_or(1.0);
+    let is_other = !(1.0 / COST_RATIO..COST_RATIO).contains(&ratio);
+    let class = if is_other { PlanClass::Estimates } else { PlanClass::Same };
+    let notes = if is_other { cost_note(old, new).into_iter().collect() } else { Vec::new() };
+    Difference { class, notes, warnings: Vec::new() }
+}
+
+/// Cost of the new plan by that of the old one.
+pub fn cost_ratio(old: &PlanNode, new: &PlanNode) -> Option<f64> {
+    let ratio = new.cost? / old.cost?;
+    (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+}
+
+fn cost_note(old: &PlanNode, new: &PlanNode) -> Option<String> {
+    let (before, after) = (old.cost?, new.cost?);
+    (before != after).then(|| format!("cost {before:.0} -> {after:.0}"))
+}
+
+/// A tree without estimates and numbers of workers; with or without conditions.
+fn shape(node: &PlanNode, with_conditions: bool) -> PlanNode {
+    let mut node = node.clone();
+    node.change(&mut |node| {
+        (node.rows, node.cost) = (None, None);
+        if node.alias.is_some() {
+            node.relation = None;
+        }
+        if !with_conditions {
+            node.conditions.clear();
+        }
+        // Subqueries are numbered and listed in the order in which a version meets them.
+        let order = |child: &PlanNode| child.role.clone();
+        node.children.sort_by_key(order);
+    });
+    node
+}
+
+/// The plan as one worker would carry it out.
+fn serial(node: &PlanNode) -> PlanNode {
+    let mut node = node.clone();
+    let is_gather = |node: &PlanNode| matches!(node.kind.as_str(), "Gather" | "Gather Merge");
+    loop {
+        let inputs = node.inputs().count();
+        let is_finalize = node.kind.starts_with("Finalize ");
+        if (is_gather(&node) || is_finalize) && inputs == 1 {
+            let (mut inputs, rest): (Vec<_>, Vec<_>) =
+                node.children.into_iter().partition(|child| child.role.is_none());
+            let mut input = inputs.remove(0);
+            input.role = node.role;
+            input.children.extend(rest);
+            if is_finalize && !contains_partial(&input) {
+                input.kind = node.kind;
+                input.kind = input.kind.trim_start_matches("Finalize ").to_owned();
+            }
+            node = input;
+        } else {
+            break;
+        }
+    }
+    node.parallel = false;
+    if let Some(kind) = node.kind.strip_prefix("Partial ") {
+        node.kind = kind.to_owned();
+    }
+    node.children = node.children.iter().map(serial).collect();
+    node
+}
+
+fn contains_partial(node: &PlanNode) -> bool {
+    node.kind.starts_with("Partial ") || node.inputs().any(contains_partial)
+}
+
+fn is_parallel(node: &PlanNode) -> bool {
+    node.parallel || node.children.iter().any(is_parallel)
+}
+
+fn workers(old: &PlanNode, new: &PlanNode) -> String {
+    match (is_parallel(old), is_parallel(new)) {
+        (false, true) => "it becomes parallel".to_owned(),
+        (true, false) => "it is no longer parallel".to_owned(),
+        _ => "workers share the work in another way".to_owned(),
+    }
+}
+
+/// Tables that only one side reads, or reads more often.
+fn relations(old: &PlanNode, new: &PlanNode, notes: &mut Vec<(PlanClass, String)>) {
+    let (before, after) = (old.leaves(), new.leaves());
+    for name in before.difference(&after) {
+        notes.push((PlanClass::Nodes, format!("{name} is no longer read")));
+    }
+    for name in after.difference(&before) {
+        notes.push((PlanClass::Nodes, format!("{name} is read in addition")));
+    }
+}
+
+/// A join: what it joins, in its order, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Join {
+    outer: BTreeSet<String>,
+    inner: BTreeSet<String>,
+    kind: String,
+}
+
+fn all_joins(node: &PlanNode, found: &mut Vec<Join>) {
+    let owned = |node: &PlanNode| node.leaves().into_iter().map(str::to_owned).collect();
+    if node.joins {
+        let mut inputs = node.inputs().filter(|input| !input.leaves().is_empty());
+        let mut outer: BTreeSet<String> = inputs.next().map(owned).unwrap_or_default();
+        for inner in inputs {
+            let inner: BTreeSet<String> = owned(inner);
+            let kind = node.kind.clone();
+            found.push(Join { outer: outer.clone(), inner: inner.clone(), kind });
+            outer.extend(inner);
+        }
+    }
+    node.children.iter().for_each(|child| all_joins(child, found));
+}
+
+fn names(of: &BTreeSet<String>) -> String {
+    of.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn joins(old: &PlanNode, new: &PlanNode, notes: &mut Vec<(PlanClass, String)>) {
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    all_joins(old, &mut before);
+    all_joins(new, &mut after);
+    // The first joins come first: what moved there moves all others.
+    after.sort_by_key(|join| join.outer.len() + join.inner.len());
+    let unordered = |join: &Join| {
+        let mut pair = [join.outer.clone(), join.inner.clone()];
+        pair.sort();
+        pair
+    };
+    let known = old.leaves() == new.leaves();
+    let mut moved = false;
+    for join in &after {
+        let same = before.iter().find(|other| unordered(other) == unordered(join));
+        let (outer, inner) = (names(&join.outer), names(&join.inner));
+        match same {
+            // Of tables that only one side reads, the note is another.
+            None if known && !moved => {
+                moved = true;
+                let text = if after.len() == 1 {
+                    format!("{outer} is read first, then {inner}")
+                } else {
+                    format!("{outer} is now joined with {inner}")
+                };
+                notes.push((PlanClass::JoinOrder, text));
+            }
+            None => {}
+            Some(other) if other.kind != join.kind => notes.push((
+                PlanClass::JoinMethod,
+                format!("{outer} with {inner}: {} -> {}", other.kind, join.kind),
+            )),
+            Some(other) if other.outer != join.outer && is_loop(&join.kind) => notes.push((
+                PlanClass::JoinOrder,
+                format!("{outer} is read first, then {inner} for each of its rows"),
+            )),
+            Some(other) if other.outer != join.outer => notes.push((
+                PlanClass::JoinMethod,
+                format!(
+                    "{} changes its inputs: {outer} is now the first, {inner} the second",
+                    join.kind
+                ),
+            )),
+            Some(_) => {}
+        }
+    }
+}
+
+fn is_loop(kind: &str) -> bool {
+    !kind.contains("Hash") && !kind.contains("Merge")
+}
+
+/// How a table is read: the node's kind, its index and direction; a bitmap's indexes with it.
+fn all_accesses(node: &PlanNode) -> BTreeMap<String, Vec<String>> {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    node.walk(&mut |node| {
+        let Some(alias) = &node.alias else { return };
+        let mut how = node.kind.clone();
+        for part in node.direction.iter().chain(&node.index) {
+            how.push_str(&format!(" {part}"));
+        }
+        if node.kind.starts_with("Bitmap") {
+            node.walk(&mut |below| {
+                below.index.iter().for_each(|index| how.push_str(&format!(" {index}")));
+            });
+        }
+        found.entry(alias.clone()).or_default().push(how);
+    });
+    found.values_mut().for_each(|list| list.sort());
+    found
+}
+
+fn accesses(old: &PlanNode, new: &PlanNode, notes: &mut Vec<(PlanClass, String)>) {
+    let (before, after) = (all_accesses(old), all_accesses(new));
+    for (alias, now) in &after {
+        if let Some(was) = before.get(alias)
+            && was != now
+        {
+            let text = format!("{alias}: {} -> {}", was.join(" and "), now.join(" and "));
+            notes.push((PlanClass::AccessPath, text));
+        }
+    }
+}
+
+/// Nodes beside those that join and read.
+fn kinds(old: &PlanNode, new: &PlanNode, notes: &mut Vec<(PlanClass, String)>) {
+    let count = |tree: &PlanNode| {
+        let mut found: BTreeMap<String, i64> = BTreeMap::new();
+        tree.walk(&mut |node| {
+            if node.alias.is_none() && !node.joins && !node.kind.starts_with("Bitmap") {
+                *found.entry(node.kind.clone()).or_default() += 1;
+            }
+        });
+        found
+    };
+    let (before, after) = (count(old), count(new));
+    let only = |one: &BTreeMap<String, i64>, other: &BTreeMap<String, i64>| {
+        let more = |(kind, times): (&String, &i64)| {
+            (times > other.get(kind).unwrap_or(&0)).then(|| kind.clone())
+        };
+        one.iter().filter_map(more).collect::<Vec<_>>().join(", ")
+    };
+    let text = match (only(&before, &after), only(&after, &before)) {
+        (gone, come) if gone.is_empty() && come.is_empty() => return,
+        (gone, come) if gone.is_empty() => format!("new: {come}"),
+        (gone, come) if come.is_empty() => format!("gone: {gone}"),
+        (gone, come) => format!("{gone} -> {come}"),
+    };
+    notes.push((PlanClass::Nodes, text));
+}
+
+/// Conditions that only one side has, whatever the node.
+fn conditions(old: &PlanNode, new: &PlanNode, notes: &mut Vec<(PlanClass, String)>) {
+    let list = |tree: &PlanNode| {
+        let mut found: Vec<Condition> = Vec::new();
+        tree.walk(&mut |node| found.extend(node.conditions.iter().cloned()));
+        found.sort();
+        found
+    };
+    let (mut before, mut after) = (list(old), list(new));
+    before.retain(|condition| match after.iter().position(|other| other == condition) {
+        Some(at) => {
+            after.remove(at);
+            false
+        }
+        None => true,
+    });
+    let show = |one: &Condition| cut(&format!("{} {}", one.name, one.text));
+    let text = match (before.first(), after.first()) {
+        (None, None) => return,
+        (Some(gone), None) => format!("without {}", show(gone)),
+        (None, Some(come)) => format!("with {}", show(come)),
+        (Some(gone), Some(come)) => format!("{} -> {}", show(gone), show(come)),
+    };
+    notes.push((PlanClass::Conditions, text));
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(NOTE) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+/// True if all that reads or joins is estimated to give one row.
+fn is_blind(node: &PlanNode) -> bool {
+    let (mut joins, mut more) = (0, 0);
+    node.walk(&mut |node| {
+        if node.joins {
+            joins += 1;
+            more += usize::from(node.rows.is_none_or(|rows| rows > 1.0));
+        }
+    });
+    joins > 1 && more == 0
+}
+
+#[cfg(test)]
+#[path = "compare/tests.rs"]
+mod tests;

@@ -1,0 +1,28 @@
+//! The plans of statements on two versions of a DBMS, without a row of data: both versions plan on
+//! empty servers of rqps's own, which have the schema, the sizes and the statistics of the source.
+//! So a difference is never one of method. Where the source itself explains a statement, its plan
+//! says whether the method is faithful.
+//!
+//! Nothing is executed here but EXPLAIN. What is read from a source is hostile: it is bounded where
+//! it is read, quoted where it becomes SQL, and escaped where it is shown.
+
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
+mod compare;
+mod place;
+mod rehearsal;
+mod report;
+mod sql_file;
+pub mod sqlite;
+mod statement;
+mod tree;
+
+pub use self::compare::{Difference, PlanClass, compare, cost_ratio};
+pub use self::place::PrivatePlace;
+pub use self::rehearsal::{
+    Judged, PlanError, Planner, Rehearsal, Report, SourceFiles, Tell, judge,
+};
+pub use self::report::{html, json, text};
+pub use self::sql_file::{each_chunk, statements_of};
+pub use self::statement::Statement;
+pub use self::tree::{Condition, PlanNode};

@@ -1,0 +1,308 @@
+//! Plans every statement on both versions, and judges.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::compare::{PlanClass, compare, cost_ratio};
+use crate::statement::Statement;
+use crate::tree::PlanNode;
+
+/// Takes a text about what goes on.
+pub type Tell<'a> = dyn FnMut(&str) + 'a;
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanError {
+    /// The server's words against the statement.
+    Refused(String),
+    /// EXPLAIN does not tell about such a statement; why.
+    NotCovered(String),
+    /// The planner can go on with no statement.
+    Broken(String),
+}
+
+/// Gives plans of one version.
+pub trait Planner {
+    /// The plans of a statement: one, or one for each set of values of its parameters, by name. The
+    /// text is one statement. Its conditions are normalised, so that equal ones have equal texts in
+    /// all versions.
+    ///
+    /// # Errors
+    /// The statement has no plan here.
+    fn explain(&mut self, statement: &Statement) -> Result<Vec<(String, PlanNode)>, PlanError>;
+}
+
+/// SQL that makes the source, where rqps runs it.
+#[derive(Clone, Debug, Default)]
+pub struct SourceFiles {
+    /// Tables and what belongs to them.
+    pub schema: Vec<PathBuf>,
+    /// Rows.
+    pub data: Vec<PathBuf>,
+}
+
+/// Both versions, ready to plan.
+pub struct Rehearsal {
+    /// How the report names the old version.
+    pub old_name: String,
+    /// How it names the new one.
+    pub new_name: String,
+    /// The old version.
+    pub old: Box<dyn Planner>,
+    /// The new version.
+    pub new: Box<dyn Planner>,
+    /// The source itself, where it explains.
+    pub source: Option<Box<dyn Planner>>,
+    /// What the reader must know: what was left out, and what it means.
+    pub notes: Vec<String>,
+    /// Objects that only one version could make: statements that need them are not judged.
+    pub lacking: Vec<String>,
+}
+
+/// A statement with both plans and what is said about them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Judged {
+    /// Its number in its file or list, from 1.
+    pub number: usize,
+    /// Its text.
+    pub text: String,
+    /// Where it is from.
+    pub origin: String,
+    /// Its share of the time that the source spends.
+    pub share: Option<f64>,
+    /// What changes.
+    pub class: PlanClass,
+    /// The set of values of its parameters, where the class is of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<String>,
+    /// What moved, in plain words.
+    pub notes: Vec<String>,
+    /// What to beware of.
+    pub warnings: Vec<String>,
+    /// Cost of the new plan by that of the old one.
+    pub cost_ratio: Option<f64>,
+    /// The plan of the old version.
+    pub old: Option<PlanNode>,
+    /// The plan of the new version.
+    pub new: Option<PlanNode>,
+    /// The source's own plan, where it differs from that of the old version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<PlanNode>,
+    /// The words of the old version against the statement.
+    pub old_error: Option<String>,
+    /// The words of the new version against it.
+    pub new_error: Option<String>,
+}
+
+/// All statements.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// The old version.
+    pub old: String,
+    /// The new version.
+    pub new: String,
+    /// What the reader must know.
+    pub notes: Vec<String>,
+    /// In their own order.
+    pub statements: Vec<Judged>,
+}
+
+impl Report {
+    /// True if some statement changes.
+    pub fn has_changes(&self) -> bool {
+        self.statements.iter().any(|judged| judged.class.is_change())
+    }
+
+    /// True if something could not be said.
+    pub fn has_unknowns(&self) -> bool {
+        self.statements.iter().any(|judged| judged.class.is_unknown())
+    }
+
+    /// Those that changed or are unknown, the worst first: by share of the load where it is known,
+    /// else errors, then by the ratio of costs.
+    pub fn worst_first(&self) -> Vec<&Judged> {
+        let mut list: Vec<&Judged> =
+            self.statements.iter().filter(|one| one.class != PlanClass::Same).collect();
+        let weight = |one: &Judged| {
+            let ratio = one.cost_ratio.map_or(1.0, |ratio| ratio.max(1.0 / ratio));
+            let group = match one.class {
+                PlanClass::Error => 0,
+                class if class.is_unknown() => 2,
+                _ => 1,
+            };
+            (group, -one.share.unwrap_or(0.0), one.warnings.is_empty(), -ratio)
+        };
+        list.sort_by(|one, other| {
+            let order = weight(one).partial_cmp(&weight(other));
+            order.unwrap_or(std::cmp::Ordering::Equal).then(one.number.cmp(&other.number))
+        });
+        list
+    }
+}
+
+/// Plans all statements.
+///
+/// # Errors
+/// A planner is broken.
+pub fn judge(
+    statements: &[Statement],
+    rehearsal: &mut Rehearsal,
+    tell: &mut Tell<'_>,
+) -> Result<Report> {
+    let mut judged = Vec::new();
+    for (index, statement) in statements.iter().enumerate() {
+        if index % 50 == 0 && index > 0 {
+            tell(&format!("planned {index} of {} statements", statements.len()));
+        }
+        judged.push(judge_one(statement, rehearsal)?);
+    }
+    let mut notes = rehearsal.notes.clone();
+    notes.extend(rehearsal.lacking.iter().cloned());
+    Ok(Report {
+        old: rehearsal.old_name.clone(),
+        new: rehearsal.new_name.clone(),
+        notes,
+        statements: judged,
+    })
+}
+
+fn judge_one(statement: &Statement, rehearsal: &mut Rehearsal) -> Result<Judged> {
+    let mut judged = Judged {
+        number: statement.number,
+        text: statement.text.clone(),
+        origin: statement.origin.clone(),
+        share: statement.share,
+        class: PlanClass::NotCovered,
+        parameters: None,
+        notes: Vec::new(),
+        warnings: Vec::new(),
+        cost_ratio: None,
+        old: None,
+        new: None,
+        source: None,
+        old_error: None,
+        new_error: None,
+    };
+    let old = answer(&mut *rehearsal.old, statement, &rehearsal.old_name)?;
+    let new = answer(&mut *rehearsal.new, statement, &rehearsal.new_name)?;
+    let own = match &mut rehearsal.source {
+        Some(source) => Some(answer(&mut **source, statement, "the source")?),
+        None => None,
+    };
+    match (old, new) {
+        (Ok(old), Ok(new)) => both(&mut judged, old, new),
+        (old, new) => failed(&mut judged, old, new, &rehearsal.lacking),
+    }
+    if let Some(own) = own {
+        check_against(&mut judged, own);
+    }
+    Ok(judged)
+}
+
+/// An answer of a planner: plans, or words and whether they are against the statement.
+type Answer = Result<Vec<(String, PlanNode)>, (String, bool)>;
+
+fn answer(planner: &mut dyn Planner, statement: &Statement, name: &str) -> Result<Answer> {
+    match planner.explain(statement) {
+        Ok(plans) => Ok(Ok(plans)),
+        Err(PlanError::Refused(words)) => Ok(Err((words, true))),
+        Err(PlanError::NotCovered(words)) => Ok(Err((words, false))),
+        Err(PlanError::Broken(words)) => {
+            anyhow::bail!("plan statement {} on {name}: {words}", statement.number)
+        }
+    }
+}
+
+/// The most telling of the pairs of plans.
+fn both(judged: &mut Judged, old: Vec<(String, PlanNode)>, new: Vec<(String, PlanNode)>) {
+    let mut flips = Vec::new();
+    for (name, before) in old {
+        let Some((_, after)) = new.iter().find(|(other, _)| *other == name) else { continue };
+        let found = compare(&before, after);
+        let ratio = cost_ratio(&before, after);
+        let is_first = judged.old.is_none();
+        if found.class.is_change() && !name.is_empty() {
+            flips.push(name.clone());
+        }
+        if is_first || (judged.class == PlanClass::Same && found.class.is_change()) {
+            judged.class = found.class;
+            (judged.notes, judged.warnings) = (found.notes, found.warnings);
+            judged.cost_ratio = ratio;
+            judged.parameters = Some(name).filter(|name| !name.is_empty());
+            (judged.old, judged.new) = (Some(before), Some(after.clone()));
+        }
+    }
+    if !flips.is_empty() && judged.class != PlanClass::Same {
+        judged.notes.push(format!("with {}", flips.join(", ")));
+    }
+    if judged.class == PlanClass::Same {
+        judged.parameters = None;
+    }
+}
+
+fn failed(judged: &mut Judged, old: Answer, new: Answer, lacking: &[String]) {
+    let is_against = |answer: &Answer| matches!(answer, Err((_, true)));
+    let is_one_sided = old.is_ok() != new.is_ok();
+    let judged_by_words = is_one_sided && (is_against(&old) || is_against(&new));
+    let take =
+        |answer: Answer, plan: &mut Option<PlanNode>, error: &mut Option<String>| match answer {
+            Ok(plans) => *plan = plans.into_iter().next().map(|(_, plan)| plan),
+            Err((words, _)) => *error = Some(words),
+        };
+    take(old, &mut judged.old, &mut judged.old_error);
+    take(new, &mut judged.new, &mut judged.new_error);
+    let words = judged.new_error.as_ref().or(judged.old_error.as_ref()).cloned();
+    let words = words.unwrap_or_default();
+    let missing = lacking.iter().find(|object| names_missing(object, &words));
+    judged.class = match missing {
+        None if judged_by_words => PlanClass::Error,
+        _ => PlanClass::NotCovered,
+    };
+    let side = if judged.old_error.is_none() { "only the new version: " } else { "" };
+    judged.notes.push(format!("{side}{words}"));
+    judged.notes.extend(missing.map(|object| format!("not judged: {object}")));
+}
+
+/// True if the words name an object that could not be made: its name is in quotes in both.
+fn names_missing(object: &str, words: &str) -> bool {
+    let quoted = object.split('"').skip(1).step_by(2);
+    quoted.filter(|name| !name.is_empty()).any(|name| {
+        words.contains(&format!("\"{name}\"")) || words.contains(&format!("function {name}("))
+    })
+}
+
+/// Holds the plan of the old version against the source's own.
+fn check_against(judged: &mut Judged, own: Answer) {
+    match (own, &judged.old) {
+        (Ok(plans), Some(old)) => {
+            let name = judged.parameters.clone().unwrap_or_default();
+            let same_name = plans.iter().position(|(other, _)| *other == name);
+            let Some((_, own)) = plans.into_iter().nth(same_name.unwrap_or(0)) else { return };
+            let found = compare(&own, old);
+            if !matches!(found.class, PlanClass::Same | PlanClass::Estimates) {
+                judged.class = PlanClass::NotFaithful;
+                judged.notes.insert(
+                    0,
+                    format!("the source itself plans in another way: {}", found.notes.join("; ")),
+                );
+                judged.source = Some(own);
+            }
+        }
+        (Ok(plans), None) if judged.old_error.is_some() && judged.class == PlanClass::Error => {
+            // The source plans what its own version refuses here: something is not as there.
+            judged.class = PlanClass::NotFaithful;
+            judged.notes.insert(0, "the source itself plans this statement".to_owned());
+            judged.source = plans.into_iter().next().map(|(_, plan)| plan);
+        }
+        (Err((words, true)), Some(_)) => {
+            judged.warnings.push(format!("the source does not explain it: {words}"));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+#[path = "rehearsal/tests.rs"]
+mod tests;

@@ -1,0 +1,311 @@
+//! SQLite: empty files with the schema and the tables of statistics, which are all that its planner
+//! looks at.
+
+mod tree;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow};
+
+use crate::place::PrivatePlace;
+use crate::rehearsal::{PlanError, Planner, Rehearsal, SourceFiles, Tell};
+use crate::sql_file::each_chunk;
+use crate::statement::Statement;
+use crate::tree::PlanNode;
+use rqps_dbms::{ControlRow, SqliteAnswers, SqliteFile};
+use rqps_host::user::User;
+use rqps_model::build::{Build, Dbms, Manifest, Version};
+use rqps_model::dialect::Dialect;
+use rqps_model::sql_name::Literal;
+use rqps_text::SqlChunk;
+
+/// Words with which a statement begins that has a plan.
+const PLANNED: [&str; 7] = ["SELECT", "WITH", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE"];
+
+/// Statements of a file that one process executes.
+const BATCH: usize = 500;
+
+/// Rows of statistics in a statement.
+const ROWS: usize = 200;
+
+/// Where schema and statistics come from.
+#[derive(Clone, Debug)]
+pub enum SqliteSource {
+    /// A database of the user's.
+    File(PathBuf),
+    /// SQL that the old version executes.
+    Made(SourceFiles),
+}
+
+/// A library with a file.
+#[derive(Clone, Debug)]
+struct Library {
+    build: Build,
+    program: PathBuf,
+    run_as: Option<User>,
+    path: PathBuf,
+    read_only: bool,
+}
+
+impl Library {
+    fn ask(&self, statements: Vec<String>) -> Result<SqliteAnswers> {
+        let file = SqliteFile {
+            build: &self.build,
+            program: &self.program,
+            run_as: self.run_as.as_ref(),
+            path: &self.path,
+            read_only: self.read_only,
+        };
+        let name = || format!("ask sqlite {}", self.build.manifest.version);
+        file.ask(statements).with_context(name)?.map_err(|words| anyhow!("{}: {words}", name()))
+    }
+
+    /// Executes all, or none is of use.
+    fn execute(&self, statements: Vec<String>) -> Result<Vec<Vec<ControlRow>>> {
+        let answers: Result<Vec<_>, String> = self.ask(statements)?.into_iter().collect();
+        answers.map_err(|words| anyhow!("ask sqlite {}: {words}", self.build.manifest.version))
+    }
+}
+
+impl Planner for Library {
+    fn explain(&mut self, statement: &Statement) -> Result<Vec<(String, PlanNode)>, PlanError> {
+        let word = statement.first_word(Dialect::Sqlite);
+        if !PLANNED.contains(&word.as_str()) {
+            return Err(PlanError::NotCovered(format!("{word} has no plan")));
+        }
+        let explain = ["EXPLAIN QUERY PLAN ", &statement.text].concat();
+        let before = format!("{explain}: ");
+        // A library that ends its process by a statement is a finding about that statement.
+        let answers = self.ask(vec![explain]);
+        let answers = answers.map_err(|error| PlanError::Refused(format!("{error:#}")))?;
+        let answer = answers.into_iter().next().unwrap_or_else(|| Err("no answer".to_owned()));
+        match answer {
+            Ok(rows) => Ok(vec![(String::new(), tree::read(&rows))]),
+            Err(words) => {
+                let words = words.strip_prefix(&before).map(str::to_owned).unwrap_or(words);
+                Err(PlanError::Refused(words))
+            }
+        }
+    }
+}
+
+/// What the planner looks at.
+struct Facts {
+    /// Names of objects and the statements that make them.
+    objects: Vec<(String, String)>,
+    stat1: Option<Vec<ControlRow>>,
+    stat4: Option<Vec<ControlRow>>,
+}
+
+/// Makes both versions ready. The source's own plans are those of the SQLite in this program: they
+/// tell whether an empty file with statistics plans as the database does.
+///
+/// # Errors
+/// The source cannot be read, or a library cannot be loaded.
+pub fn prepare(
+    (old, new): (&Build, &Build),
+    source: &SqliteSource,
+    place: &PrivatePlace,
+    tell: &mut Tell<'_>,
+) -> Result<Rehearsal> {
+    let folder = place.open_folder("sqlite")?;
+    let library = |build: &Build, name: &str| Library {
+        build: build.clone(),
+        program: place.program.clone(),
+        run_as: place.run_as.clone(),
+        path: folder.join(name),
+        read_only: false,
+    };
+    let own = match source {
+        SqliteSource::File(path) => of_user(path, place)?,
+        SqliteSource::Made(files) => {
+            let made = library(old, "source.db");
+            tell("making the source database");
+            make(&made, files)?;
+            Library { build: compiled_in(), ..made }
+        }
+    };
+    let facts = facts(&own)?;
+    let mut notes = Vec::new();
+    if facts.stat1.is_none() {
+        notes.push(
+            "the source has no statistics (sqlite_stat1): all versions plan by their usual guesses"
+                .to_owned(),
+        );
+    }
+    let (before, after) = (library(old, "old.db"), library(new, "new.db"));
+    let checked = library(&compiled_in(), "check.db");
+    let mut lacking = Vec::new();
+    for (library, told) in [(&before, true), (&after, true), (&checked, false)] {
+        let failed = hollow(library, &facts)?;
+        let version = &library.build.manifest.version;
+        let told = failed.into_iter().filter(|_| told);
+        lacking.extend(told.map(|words| format!("sqlite {version} cannot make {words}")));
+    }
+    notes.extend(options_note(&before, &after)?);
+    let name = |build: &Build| format!("sqlite {}", build.manifest.version);
+    let source = SelfCheck { own, hollow: checked, old: before.clone() };
+    Ok(Rehearsal {
+        old_name: name(old),
+        new_name: name(new),
+        old: Box::new(before),
+        new: Box::new(after),
+        source: Some(Box::new(source)),
+        notes,
+        lacking,
+    })
+}
+
+/// The SQLite in this program.
+fn compiled_in() -> Build {
+    let version = Version::new(String::new());
+    let manifest = Manifest::new(Dbms::Sqlite, version, String::new(), "compiled in".to_owned());
+    Build { root: None, manifest }
+}
+
+/// The plan of the database itself, by the SQLite in this program. Where that version plans as on
+/// an empty file, so does the old one: then the old version's plan stands for the source's.
+struct SelfCheck {
+    own: Library,
+    hollow: Library,
+    old: Library,
+}
+
+impl Planner for SelfCheck {
+    fn explain(&mut self, statement: &Statement) -> Result<Vec<(String, PlanNode)>, PlanError> {
+        let (own, hollow) = (self.own.explain(statement)?, self.hollow.explain(statement)?);
+        if own == hollow { self.old.explain(statement) } else { Ok(own) }
+    }
+}
+
+/// Executes the user's files.
+fn make(library: &Library, files: &SourceFiles) -> Result<()> {
+    let mut batch = Vec::new();
+    let flush = |batch: &mut Vec<String>| -> Result<()> {
+        // Each process has a connection of its own, so a transaction must not span two.
+        library.execute(std::mem::take(batch)).map(drop)
+    };
+    for path in files.schema.iter().chain(&files.data) {
+        let mut open = false;
+        each_chunk(path, Dialect::Sqlite, &mut |chunk| {
+            let SqlChunk::Statement(text, line) = chunk else { return Ok(()) };
+            let text = String::from_utf8(text)
+                .with_context(|| format!("read line {line} of {}", path.display()))?;
+            let word: String = text.split_whitespace().next().unwrap_or_default().to_uppercase();
+            open = (open || word == "BEGIN") && !["COMMIT", "END", "ROLLBACK"].contains(&&*word);
+            batch.push(text);
+            if batch.len() >= BATCH && !open { flush(&mut batch) } else { Ok(()) }
+        })?;
+        flush(&mut batch).with_context(|| format!("execute {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn facts(own: &Library) -> Result<Facts> {
+    let questions = [
+        "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid",
+        "SELECT tbl, idx, stat FROM sqlite_stat1",
+        "SELECT tbl, idx, neq, nlt, ndlt, hex(sample) FROM sqlite_stat4",
+    ];
+    let mut answers = own.ask(questions.map(str::to_owned).to_vec())?.into_iter();
+    let schema = answers.next().unwrap_or_else(|| Err("no answer".to_owned()));
+    let schema = schema.map_err(|words| anyhow!("read {}: {words}", own.path.display()))?;
+    let object = |row: ControlRow| {
+        let mut cells = row.into_iter().flatten();
+        Some((cells.next()?, cells.next()?))
+    };
+    let objects = schema.into_iter().filter_map(object);
+    let objects = objects.filter(|(name, _)| !name.starts_with("sqlite_")).collect();
+    let mut rows = || answers.next().and_then(Result::ok);
+    Ok(Facts { objects, stat1: rows(), stat4: rows().filter(|rows| !rows.is_empty()) })
+}
+
+/// A database of the user's, which need not be one that the user of libraries may read.
+fn of_user(path: &Path, place: &PrivatePlace) -> Result<Library> {
+    Ok(Library {
+        build: compiled_in(),
+        program: place.program.clone(),
+        run_as: None,
+        path: path.canonicalize().with_context(|| format!("find {}", path.display()))?,
+        read_only: true,
+    })
+}
+
+/// True if the statistics of a database hold values of rows.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn holds_values(path: &Path, place: &PrivatePlace) -> Result<bool> {
+    let own = of_user(path, place)?;
+    Ok(facts(&own)?.stat4.is_some())
+}
+
+/// Makes an empty file with schema and statistics. Returns what this version cannot make.
+fn hollow(library: &Library, facts: &Facts) -> Result<Vec<String>> {
+    let mut statements: Vec<String> = facts.objects.iter().map(|(_, sql)| sql.clone()).collect();
+    if let Some(rows) = &facts.stat1 {
+        statements.extend(["ANALYZE", "DELETE FROM sqlite_stat1"].map(str::to_owned));
+        statements.extend(inserts("INSERT INTO sqlite_stat1 VALUES ", rows, usize::MAX));
+        // A build without this table has no use for its rows.
+        statements.push("DELETE FROM sqlite_stat4".to_owned());
+        let samples = facts.stat4.iter().flatten().cloned().collect::<Vec<_>>();
+        statements.extend(inserts("INSERT INTO sqlite_stat4 VALUES ", &samples, 5));
+    }
+    let answers = library.ask(statements)?;
+    let failed = facts.objects.iter().zip(answers).filter_map(|((name, sql), answer)| {
+        let words = answer.err()?;
+        let words = words.strip_prefix(&format!("{sql}: ")).map(str::to_owned).unwrap_or(words);
+        // Tables that a virtual table makes for itself are there already.
+        (!words.contains("already exists")).then(|| format!("\"{name}\": {words}"))
+    });
+    Ok(failed.collect())
+}
+
+/// Statements that insert rows; the column `binary` is one of hexadecimal digits.
+fn inserts(head: &str, rows: &[ControlRow], binary: usize) -> Vec<String> {
+    let value = |(column, cell): (usize, &Option<String>)| match cell {
+        None => "NULL".to_owned(),
+        Some(text) if column == binary => {
+            let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+            format!("X'{digits}'")
+        }
+        Some(text) => Literal::quoted(Dialect::Sqlite, text).to_string(),
+    };
+    let row = |row: &ControlRow| {
+        let values: Vec<String> = row.iter().enumerate().map(value).collect();
+        format!("({})", values.join(", "))
+    };
+    let list = |rows: &[ControlRow]| rows.iter().map(row).collect::<Vec<_>>().join(", ");
+    rows.chunks(ROWS).map(|rows| [head, &list(rows)].concat()).collect()
+}
+
+/// Options with which only one of the builds was compiled: they change plans and answers as
+/// versions do.
+fn options_note(old: &Library, new: &Library) -> Result<Option<String>> {
+    let options = |library: &Library| -> Result<Vec<String>> {
+        let rows = library.execute(vec!["PRAGMA compile_options".to_owned()])?;
+        let options = rows.into_iter().flatten().flatten().flatten();
+        let matters = |option: &String| {
+            [
+                "ENABLE_STAT", "OMIT_AUTO", "OMIT_LIKE", "OMIT_OR", "DQS", "LIKE_", "CASE_",
+                "DEFAULT_AUTOMATIC", "ENABLE_MATH",
+            ]
+            .iter()
+            .any(|begin| option.starts_with(begin))
+        };
+        Ok(options.filter(matters).collect())
+    };
+    let (before, after) = (options(old)?, options(new)?);
+    let only = |one: &[String], other: &[String]| {
+        let only: Vec<&str> =
+            one.iter().filter(|option| !other.contains(option)).map(String::as_str).collect();
+        only.join(", ")
+    };
+    let parts = [("old", only(&before, &after)), ("new", only(&after, &before))];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(_, list)| !list.is_empty())
+        .map(|(side, list)| format!("only the {side} one has {list}"))
+        .collect();
+    Ok((!parts.is_empty()).then(|| format!("the builds differ in options: {}", parts.join("; "))))
+}

@@ -1,0 +1,230 @@
+//! `rqps plans`: the plan of every statement on another version, without the data.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::cli::args::CacheFolder;
+use crate::cli::brought::confirm;
+use crate::cli::program::{program, stop_flag};
+use crate::cli::progress::Display;
+use crate::cli::{completion, exit, folders};
+use rqps_builds::{self as obtain, Cache, PackageClients, Said};
+use rqps_dbms::Interrupt;
+use rqps_lab::lab::{self, Event, fault};
+use rqps_lab::plan::words;
+use rqps_model::build::{Build, BuildSource, Dbms};
+use rqps_model::dialect::Dialect;
+use rqps_model::target::Target;
+use rqps_plans::sqlite::{self, SqliteSource};
+use rqps_plans::{PrivatePlace, Rehearsal, Report, SourceFiles, Statement};
+
+/// Words before the path of a file of SQLite in a DSN.
+const SQLITE_DSN: &str = "sqlite://";
+
+/// Form of the report.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum PlansForm {
+    Text,
+    Json,
+    Html,
+}
+
+/// `rqps plans`.
+#[derive(Debug, Args)]
+pub(super) struct Plans {
+    /// The source and --to, or the old and the new version. A source is a database file of SQLite
+    /// (a path, or sqlite:///PATH); versions are targets, as for `compare`
+    #[arg(required = true, num_args = 1..=2, value_name = "TARGET")]
+    #[arg(add = ArgValueCompleter::new(completion::targets))]
+    pub targets: Vec<String>,
+    /// The new version, for a source
+    #[arg(long, value_name = "TARGET", add = ArgValueCompleter::new(completion::targets))]
+    pub to: Option<String>,
+    /// The version that the source is used with [default: that of the server; for a file, the
+    /// SQLite in rqps]
+    #[arg(long, value_name = "TARGET", add = ArgValueCompleter::new(completion::targets))]
+    pub from: Option<String>,
+    /// A file of SQL statements to plan; repeatable
+    #[arg(long, value_name = "FILE", help_heading = "Statements")]
+    pub statements: Vec<PathBuf>,
+    /// A statement to plan; repeatable
+    #[arg(long, value_name = "SQL", help_heading = "Statements")]
+    pub sql: Vec<String>,
+    /// For two versions: a file of SQL that makes the tables; repeatable
+    #[arg(long, value_name = "FILE", help_heading = "Source")]
+    pub schema: Vec<PathBuf>,
+    /// For two versions: a file of SQL that fills them; repeatable
+    #[arg(long, value_name = "FILE", help_heading = "Source")]
+    pub data: Vec<PathBuf>,
+    /// Let statistics that hold values of rows leave the source: into private servers and files of
+    /// rqps, which it removes at the end
+    #[arg(long, help_heading = "Source")]
+    pub yes: bool,
+    /// Form of the report on stdout
+    #[arg(long, value_enum, default_value = "text", help_heading = "Output")]
+    pub format: PlansForm,
+    /// Also write plans.html, with both trees of each statement side by side, and plans.json into
+    /// this folder
+    #[arg(short, long, value_name = "DIR", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+    /// Parent of the temporary folder for private servers [default: /var/tmp]
+    #[arg(long, value_name = "DIR", env = "RQPS_WORK")]
+    pub work: Option<PathBuf>,
+    #[command(flatten)]
+    pub cache: CacheFolder,
+}
+
+/// The source, and both versions.
+struct Sides {
+    source: Option<PathBuf>,
+    old: Target,
+    new: Target,
+}
+
+/// `rqps plans`.
+pub(super) fn plans(words: &Plans) -> Result<u8> {
+    let sides = sides(words)?;
+    let dialect = sides.old.dbms.dialect();
+    let mut statements = Vec::new();
+    for text in &words.sql {
+        for text in rqps_text::reading::statements(dialect, text) {
+            let (number, text) = (statements.len() + 1, text.trim().to_owned());
+            statements.push(Statement { number, text, origin: "--sql".to_owned(), share: None });
+        }
+    }
+    for path in &words.statements {
+        rqps_plans::statements_of(path, dialect, &mut statements)?;
+    }
+    if statements.is_empty() {
+        bail!("compare plans of no statement\nhint: name files with --statements FILE");
+    }
+    let interrupt = Interrupt(stop_flag()?);
+    let place = PrivatePlace::make(words.work.as_deref(), program()?, interrupt)?;
+    let (old, new) = builds(words, &sides)?;
+    let mut tell = |text: &str| info!("rqps: {text}");
+    let report = prepare(words, &sides, (&old, &new), &place, &mut tell).and_then(|mut sides| {
+        // Its servers end before their folders.
+        rqps_plans::judge(&statements, &mut sides, &mut tell)
+    });
+    match report {
+        Ok(report) => finish(words, &report),
+        Err(error) => {
+            error!("rqps: failed to {}", fault::text(&error).trim_end());
+            Ok(exit::RUN_FAILED)
+        }
+    }
+}
+
+fn prepare(
+    words: &Plans,
+    sides: &Sides,
+    (old, new): (&Build, &Build),
+    place: &PrivatePlace,
+    tell: &mut rqps_plans::Tell<'_>,
+) -> Result<Rehearsal> {
+    let files = SourceFiles { schema: words.schema.clone(), data: words.data.clone() };
+    match (sides.old.dbms.dialect(), &sides.source) {
+        (Dialect::Sqlite, Some(path)) => {
+            if sqlite::holds_values(path, place)? {
+                ask_for_values(words, &format!("sqlite_stat4 of {}", path.display()))?;
+            }
+            sqlite::prepare((old, new), &SqliteSource::File(path.clone()), place, tell)
+        }
+        (Dialect::Sqlite, None) => {
+            sqlite::prepare((old, new), &SqliteSource::Made(files), place, tell)
+        }
+        _ => bail!("compare plans of {}: rqps has no planner of it yet", sides.old.dbms),
+    }
+}
+
+/// Asks before values of rows leave the source.
+fn ask_for_values(words: &Plans, what: &str) -> Result<()> {
+    use std::io::IsTerminal;
+    if words.yes {
+        return Ok(());
+    }
+    let text = format!(
+        "statistics hold values of rows: {what}. rqps needs them on private servers, which it \
+         removes at the end; no report shows them"
+    );
+    if std::io::stdin().is_terminal() {
+        if !confirm(&format!("rqps: {text}. Go on?"))? {
+            bail!("compare plans: not confirmed");
+        }
+        return Ok(());
+    }
+    bail!("compare plans: {text}\nhint: say yes with --yes");
+}
+
+fn sides(words: &Plans) -> Result<Sides> {
+    let target = |word: &String| -> Result<Target> {
+        let found = words::targets(std::slice::from_ref(word))?;
+        found.into_iter().next().context("name a target")
+    };
+    let first = &words.targets[0];
+    let file = first.strip_prefix(SQLITE_DSN).map(PathBuf::from);
+    let file = file.or_else(|| Some(PathBuf::from(first)).filter(|path| path.is_file()));
+    let sides = match (file, words.targets.get(1), &words.to) {
+        (_, Some(_), Some(_)) | (None, None, None) => bail!(
+            "compare plans: name an old and a new version, or a source and --to\n\
+             hint: rqps plans shop.db --to sqlite@3.46.1 --statements q.sql"
+        ),
+        (Some(path), new, to) => {
+            let new =
+                new.or(to.as_ref()).context("compare plans: name the new version with --to")?;
+            let usual = Dbms::Sqlite.name().to_owned();
+            let old = target(words.from.as_ref().unwrap_or(&usual))?;
+            Sides { source: Some(path), old, new: target(new)? }
+        }
+        (None, Some(new), None) => Sides { source: None, old: target(first)?, new: target(new)? },
+        (None, None, Some(to)) => Sides { source: None, old: target(first)?, new: target(to)? },
+    };
+    let (old, new) = (sides.old.dbms, sides.new.dbms);
+    if old.dialect() != new.dialect() {
+        bail!("compare plans of {old} and {new}: a statement of one is not one of the other");
+    }
+    Ok(sides)
+}
+
+fn builds(words: &Plans, sides: &Sides) -> Result<(Build, Build)> {
+    let cache = lab::open_cache(&folders::cache(words.cache.cache.as_deref()))?;
+    let get = |target: &Target| build(target, &cache);
+    Ok((get(&sides.old)?, get(&sides.new)?))
+}
+
+fn build(target: &Target, cache: &Cache) -> Result<Build> {
+    if let BuildSource::Dsn(_) = target.source {
+        bail!("compare plans on {}: name a build; a DSN can only be the source", target.label);
+    }
+    let clients = PackageClients { stop: stop_flag()?, ..PackageClients::default() };
+    let mut display = Display::of_fetches();
+    let mut say = |said: Said<'_>| display.show(Event::of_fetch(&target.label, said));
+    Ok(obtain::obtain_with(&clients, target.dbms, &target.source, cache, &mut say)?)
+}
+
+fn finish(words: &Plans, report: &Report) -> Result<u8> {
+    let json = rqps_plans::json(report).context("write the report")?;
+    if let Some(folder) = &words.out {
+        std::fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
+        write(&folder.join("plans.html"), &rqps_plans::html(report))?;
+        write(&folder.join("plans.json"), &json)?;
+        info!("rqps: wrote {}", folder.join("plans.html").display());
+    }
+    match words.format {
+        PlansForm::Text => out!("{}", rqps_plans::text(report).trim_end()),
+        PlansForm::Json => out!("{}", rqps_model::escape::json(&json)),
+        PlansForm::Html => out!("{}", rqps_plans::html(report).trim_end()),
+    }
+    Ok(match (report.has_changes(), report.has_unknowns()) {
+        (true, _) => exit::REGRESSION,
+        (false, true) => exit::NO_VERDICT,
+        (false, false) => exit::FINE,
+    })
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("write {}", path.display()))
+}
