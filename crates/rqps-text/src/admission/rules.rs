@@ -20,6 +20,25 @@ pub struct LoadRules {
     saved: SavedSettings,
 }
 
+/// Words of MySQL that lead to files of the server, wherever they stand.
+const FILES: [&str; 3] = ["DUMPFILE", "LOAD_FILE", "OUTFILE"];
+
+/// Refuses the words of [`FILES`] outside of quotes, also where only a name can stand.
+fn names_a_file(dialect: Dialect, sql: &[u8], all: &[Token]) -> Result<(), String> {
+    let is_file = |token: &&Token| {
+        let text = sql.get(token.begin..token.end).unwrap_or_default();
+        token.kind == TokenKind::Word
+            && FILES.iter().any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    match all.iter().find(is_file) {
+        Some(token) if dialect == Dialect::Mysql => {
+            let word = String::from_utf8_lossy(&sql[token.begin..token.end]).into_owned();
+            Err(format!("{word} leads to a file of the server"))
+        }
+        _ => Ok(()),
+    }
+}
+
 const GRANTS: &str = "it changes rights\nhint: dump without them: pg_dump --no-privileges";
 impl LoadRules {
     /// Before the first file.
@@ -70,6 +89,7 @@ impl LoadRules {
         if self.own.dialect == Dialect::Mysql && all.iter().any(is_odd) {
             return Err("`{` or `$` stands outside of quotes".to_owned());
         }
+        names_a_file(self.own.dialect, sql, &all)?;
         let mut admitted: Option<Admitted> = None;
         if all.iter().all(|token| token.comment.is_some_and(|comment| !comment.is_certain()))
             && all.first().is_some_and(|first| !is_setting(sql, first))

@@ -225,6 +225,8 @@ const HOSTILE_TO_MYSQL: &[&str] = &[
     "CREATE SERVER s FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'x')",
     "CREATE DEFINER=root@localhost VIEW v AS SELECT 1",
     "CREATE VIEW v AS SELECT 1 INTO OUTFILE '/tmp/x'",
+    "CREATE TABLE OUTFILE '/tmp/x'",
+    "CREATE TABLE t (dumpfile int)",
     "CREATE INDEX i ON customers (id)",
     "ALTER DATABASE shop CHARACTER SET latin1",
     "ALTER TABLE customers ADD c int",
