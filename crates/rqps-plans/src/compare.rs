@@ -9,6 +9,10 @@ use crate::tree::{Condition, PlanNode};
 /// A ratio of costs from which the same plan counts as changed.
 const COST_RATIO: f64 = 1.5;
 
+/// A ratio of rows from which they are others, where there are no costs: versions look into indexes
+/// in their own ways, which differ by a factor of two.
+const ROWS_RATIO: f64 = 4.0;
+
 /// Longest part of a condition in a note, characters.
 const NOTE: usize = 160;
 
@@ -130,10 +134,30 @@ pub fn compare(old: &PlanNode, new: &PlanNode) -> Difference {
 
 fn by_cost(old: &PlanNode, new: &PlanNode) -> Difference {
     let ratio = cost_ratio(old, new).unwrap_or(1.0);
-    let is_other = !(1.0 / COST_RATIO..COST_RATIO).contains(&ratio);
-    let class = if is_other { PlanClass::Estimates } else { PlanClass::Same };
-    let notes = if is_other { cost_note(old, new).into_iter().collect() } else { Vec::new() };
+    let mut notes = Vec::new();
+    if !(1.0 / COST_RATIO..COST_RATIO).contains(&ratio) {
+        notes.extend(cost_note(old, new));
+    }
+    if old.cost.is_none() && new.cost.is_none() {
+        notes.extend(rows_note(old, new));
+    }
+    let class = if notes.is_empty() { PlanClass::Same } else { PlanClass::Estimates };
     Difference { class, notes, warnings: Vec::new() }
+}
+
+/// Tables of which much more or fewer rows are expected, where versions count costs in their own
+/// units.
+fn rows_note(old: &PlanNode, new: &PlanNode) -> Option<String> {
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    old.walk(&mut |node| before.push(node));
+    new.walk(&mut |node| after.push(node));
+    before.iter().zip(after).find_map(|(old, new)| {
+        let (was, is) = (old.rows?, new.rows?);
+        let ratio = is.max(1.0) / was.max(1.0);
+        let is_other = !(1.0 / ROWS_RATIO..ROWS_RATIO).contains(&ratio);
+        let name = old.alias.as_deref()?;
+        is_other.then(|| format!("{name}: {was:.0} rows -> {is:.0} rows"))
+    })
 }
 
 /// Cost of the new plan by that of the old one.

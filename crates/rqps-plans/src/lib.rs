@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod compare;
+pub mod mysql;
 mod place;
 mod rehearsal;
 mod report;

@@ -32,6 +32,16 @@ pub trait Planner {
     /// # Errors
     /// The statement has no plan here.
     fn explain(&mut self, statement: &Statement) -> Result<Vec<(String, PlanNode)>, PlanError>;
+
+    /// The method by which it planned the statement, where there are several.
+    fn method(&self, _statement: &Statement) -> Option<String> {
+        None
+    }
+
+    /// Why its plan of the statement proves nothing, although it is that of the source.
+    fn doubt(&self, _statement: &Statement) -> Option<String> {
+        None
+    }
 }
 
 /// SQL that makes the source, where rqps runs it.
@@ -74,6 +84,9 @@ pub struct Judged {
     pub share: Option<f64>,
     /// What changes.
     pub class: PlanClass,
+    /// The method by which both versions planned it, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
     /// The set of values of its parameters, where the class is of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<String>,
@@ -175,6 +188,7 @@ fn judge_one(statement: &Statement, rehearsal: &mut Rehearsal) -> Result<Judged>
         origin: statement.origin.clone(),
         share: statement.share,
         class: PlanClass::NotCovered,
+        method: rehearsal.old.method(statement),
         parameters: None,
         notes: Vec::new(),
         warnings: Vec::new(),
@@ -197,6 +211,13 @@ fn judge_one(statement: &Statement, rehearsal: &mut Rehearsal) -> Result<Judged>
     }
     if let Some(own) = own {
         check_against(&mut judged, own);
+    }
+    if let Some(doubt) = rehearsal.old.doubt(statement)
+        && !judged.class.is_unknown()
+        && judged.class != PlanClass::Error
+    {
+        judged.class = PlanClass::NotFaithful;
+        judged.notes.insert(0, doubt);
     }
     Ok(judged)
 }
@@ -269,7 +290,14 @@ fn failed(judged: &mut Judged, old: Answer, new: Answer, lacking: &[String]) {
 fn names_missing(object: &str, words: &str) -> bool {
     let quoted = object.split('"').skip(1).step_by(2);
     quoted.filter(|name| !name.is_empty()).any(|name| {
-        words.contains(&format!("\"{name}\"")) || words.contains(&format!("function {name}("))
+        let ways = [
+            format!("\"{name}\""),
+            format!("function {name}("),
+            // MySQL: `Table 'shop.orders' doesn't exist`, `FUNCTION shop.tax does not exist`.
+            format!(".{name}'"),
+            format!(".{name} does not exist"),
+        ];
+        ways.iter().any(|way| words.contains(way))
     })
 }
 

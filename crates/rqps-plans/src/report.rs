@@ -192,6 +192,7 @@ mod tests {
             origin: "q.sql:1".to_owned(),
             share: None,
             class,
+            method: None,
             parameters: None,
             notes: vec!["a\u{1b}[2J is read first, then ".to_owned() + &"b".repeat(100)],
             warnings: Vec::new(),

@@ -4,8 +4,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod builds;
+#[allow(dead_code, reason = "other tests compare sessions of servers")]
+#[path = "statements/log.rs"]
+mod log;
 mod program;
+mod server_place;
 mod skipped;
+#[allow(dead_code, reason = "other tests look at tables")]
+mod theirs;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -183,4 +189,124 @@ fn check_cases(test: &str, dbms: &str, unseen: &[&str]) {
 #[test]
 fn published_cases_of_sqlite_come_out() {
     check_cases("published_cases_of_sqlite_come_out", "sqlite", &[]);
+}
+
+const MYSQL_SCHEMA: &str = "\
+CREATE TABLE club (club_id INT PRIMARY KEY, town VARCHAR(20), KEY k_town (town));
+CREATE TABLE member (member_id INT PRIMARY KEY, club_id INT NOT NULL, kind INT NOT NULL, note TEXT,
+    KEY k_club (club_id), KEY k_kind (kind), CONSTRAINT of_club FOREIGN KEY (club_id)
+    REFERENCES club (club_id));
+CREATE VIEW big AS SELECT member_id, club_id FROM member WHERE note IS NOT NULL;
+";
+
+/// Rows by doubling; nine of ten members are of kind 0.
+fn mysql_data() -> String {
+    let numbers = "CREATE TABLE n (i INT PRIMARY KEY);\nINSERT INTO n VALUES (0);\n".to_owned();
+    let doubled = (0..13).map(|bit| format!("INSERT INTO n SELECT i + {} FROM n;\n", 1 << bit));
+    let rows = "INSERT INTO club SELECT i, CONCAT('town ', i % 50) FROM n WHERE i < 200;\n\
+                INSERT INTO member SELECT i, i % 200, IF(i % 10 = 0, i, 0), 'it''s \\\\ \u{e9}' FROM n;\n\
+                DROP TABLE n;\nANALYZE TABLE club, member;\n";
+    numbers + &doubled.collect::<String>() + rows
+}
+
+/// Beginnings of all that may reach a source.
+const READS: [&str; 6] =
+    ["START TRANSACTION READ ONLY", "ROLLBACK", "SELECT ", "SHOW ", "EXPLAIN ", "SET NAMES"];
+
+/// What `rqps plans` says about statements on a server of the user's.
+fn on_server(theirs: &theirs::Theirs, sql: &str, more: &[&str]) -> (Output, Vec<String>) {
+    let dsn = theirs.dsn("x").replacen("x=", "", 1).replacen("root@", "planner@", 1);
+    let words = ["plans", &dsn, "--to", "mysql@8.0.33", "--format", "json", "--sql", sql];
+    let mut command = rqps_in(&words, theirs.folder.path());
+    let output = command.args(more).output().unwrap();
+    let classes = classes(&output);
+    (output, classes)
+}
+
+#[test]
+fn a_mysql_of_others_is_only_read_and_its_rows_stay_without_a_yes() {
+    let test = "a_mysql_of_others_is_only_read_and_its_rows_stay_without_a_yes";
+    let Some(theirs) = theirs::Theirs::start(test, "mysql@8.0.33", rqps_model::build::Dbms::Mysql)
+    else {
+        return;
+    };
+    let text = format!("{MYSQL_SCHEMA}{}", mysql_data());
+    let made: Vec<&str> = text.split(";\n").filter(|sql| !sql.trim().is_empty()).collect();
+    theirs.owner(&made);
+    theirs.owner(&[
+        "CREATE USER planner@localhost",
+        "GRANT SELECT, SHOW VIEW ON test.* TO planner@localhost",
+        "GRANT SELECT ON mysql.innodb_table_stats TO planner@localhost",
+    ]);
+    let mark = theirs.log_length();
+    let sql = "SELECT * FROM member WHERE member_id = 4711; \
+               SELECT town, COUNT(*) FROM club JOIN member USING (club_id) GROUP BY town; \
+               SELECT member_id FROM big WHERE club_id = 7; \
+               SELECT lacking FROM club; DROP TABLE club; \
+               UPDATE member SET kind = 1 WHERE member_id = 8";
+    let dsn = theirs.dsn("x").replacen("x=", "", 1).replacen("root@", "planner@", 1);
+    let words = ["plans", &dsn, "--to", "mysql@8.0.33", "--sql", sql];
+    let output = rqps_in(&words, theirs.folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    assert!(said(&output).contains("mysql.innodb_index_stats"), "{}", said(&output));
+    theirs.owner(&["GRANT SELECT ON mysql.innodb_index_stats TO planner@localhost"]);
+    let (output, found) = on_server(&theirs, sql, &[]);
+    let want = ["same", "same", "same", "not_covered", "not_covered", "same"];
+    assert_eq!(found, want, "{}", text_of(&output));
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    let is_of_owner = |sql: &str| sql.starts_with("GRANT ");
+    for seen in theirs.sessions_since(mark).iter().flatten() {
+        let is_known = READS.iter().any(|begin| seen.sql.starts_with(begin));
+        assert!(is_known || is_of_owner(&seen.sql), "{}", seen.sql);
+        // No row was asked for but those of the catalogue.
+        let is_of_rows = seen.sql.contains("FROM `member`") || seen.sql.contains("FROM `club`");
+        assert!(!is_of_rows, "{}", seen.sql);
+    }
+    // What most members are is not in the statistics, so only a sample plans it.
+    let skewed = "SELECT * FROM member WHERE kind = 0";
+    let (output, found) = on_server(&theirs, skewed, &[]);
+    assert_eq!(found, ["not_faithful"], "{}", text_of(&output));
+    let (output, found) = on_server(&theirs, skewed, &["--yes"]);
+    assert_eq!(found, ["same"], "{}", text_of(&output));
+    assert!(text_of(&output).contains("a sample of one row in"), "{}", text_of(&output));
+    let rows = theirs.owner_rows("SELECT COUNT(*) FROM member");
+    assert_eq!(rows[0][0].as_deref(), Some("8192"));
+}
+
+fn text_of(output: &Output) -> String {
+    format!("{}{}", text(&output.stdout), said(output))
+}
+
+#[test]
+fn two_versions_of_mysql_load_the_data_and_differ_in_what_they_parse() {
+    let test = "two_versions_of_mysql_load_the_data_and_differ_in_what_they_parse";
+    for target in ["mysql@5.7.22", "mysql@8.0.33"] {
+        if let Err(why) = builds::roots("", &[target]) {
+            return skipped::note(test, &why);
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("schema.sql"), MYSQL_SCHEMA).unwrap();
+    fs::write(folder.path().join("data.sql"), mysql_data()).unwrap();
+    fs::write(
+        folder.path().join("q.sql"),
+        "SELECT member_id AS rank FROM member LIMIT 3;\n\
+         SELECT COUNT(*) FROM member WHERE club_id = 42;\n\
+         SELECT town FROM club WHERE club_id NOT IN (SELECT kind FROM member m) AND club_id < 9;\n",
+    )
+    .unwrap();
+    let files = ["--schema", "schema.sql", "--data", "data.sql", "--statements", "q.sql"];
+    let words = ["plans", "mysql@5.7.22", "mysql@8.0.33", "--format", "json"];
+    let output = rqps_in(&words, folder.path()).args(files).output().unwrap();
+    let found = classes(&output);
+    assert_eq!(found[..2], ["error", "same"], "{}", text_of(&output));
+    // 8.0 makes a join of it.
+    assert!(["nodes", "join_order", "access_path"].contains(&&*found[2]), "{}", text_of(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+}
+
+#[test]
+fn published_cases_of_mysql_come_out() {
+    // Its error comes when it runs.
+    check_cases("published_cases_of_mysql_come_out", "mysql", &["12-regexp-word-edge"]);
 }

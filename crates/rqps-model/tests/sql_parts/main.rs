@@ -172,6 +172,22 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
     ("driver/script/explain", &["operation.sql"]),
     ("driver/tables", &["name", "names", "place", "schema"]),
+    ("plans/mysql/constants", &["name(&table)", "names", "row.join(\",\")"]),
+    ("plans/mysql/mod", &["name(&table.name)"]),
+    (
+        "plans/mysql/sample",
+        &["alias", "condition", "into", "name(&table.name)", "names", "of", "selected.join(\",\")"],
+    ),
+    (
+        "plans/mysql/server",
+        &[
+            "assignment", "collation", "database", "name(&table)", "name(variable)", "quoted",
+            "set", "value",
+        ],
+    ),
+    ("plans/mysql/session", &["error", "statement"]),
+    ("plans/mysql/source", &["name(&function)", "of", "quoted"]),
+    ("plans/mysql/statistics", &["column", "data", "own", "parts", "table", "values"]),
     ("text/changes", &["kind", "name", "self.mysql_condition()", "self.name"]),
     ("wire/cancel", &["id"]),
 ];

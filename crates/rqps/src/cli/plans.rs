@@ -1,6 +1,7 @@
 //! `rqps plans`: the plan of every statement on another version, without the data.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -10,16 +11,23 @@ use crate::cli::args::CacheFolder;
 use crate::cli::brought::confirm;
 use crate::cli::program::{program, stop_flag};
 use crate::cli::progress::Display;
-use crate::cli::{completion, exit, folders};
+use crate::cli::{ask_password, completion, exit, folders};
 use rqps_builds::{self as obtain, Cache, PackageClients, Said};
 use rqps_dbms::Interrupt;
 use rqps_lab::lab::{self, Event, fault};
 use rqps_lab::plan::words;
-use rqps_model::build::{Build, BuildSource, Dbms};
+use rqps_model::build::{Build, BuildSource, Dbms, Version};
 use rqps_model::dialect::Dialect;
 use rqps_model::target::Target;
+use rqps_plans::mysql::{self, MysqlSource};
 use rqps_plans::sqlite::{self, SqliteSource};
 use rqps_plans::{PrivatePlace, Rehearsal, Report, SourceFiles, Statement};
+use rqps_wire::dsn::{self, Dsn};
+use rqps_wire::mysql::MysqlClient;
+use rqps_wire::password::{self, Known};
+
+/// Time limit for connecting to a source.
+const CONNECT: Duration = Duration::from_secs(20);
 
 /// Words before the path of a file of SQLite in a DSN.
 const SQLITE_DSN: &str = "sqlite://";
@@ -35,8 +43,8 @@ pub(super) enum PlansForm {
 /// `rqps plans`.
 #[derive(Debug, Args)]
 pub(super) struct Plans {
-    /// The source and --to, or the old and the new version. A source is a database file of SQLite
-    /// (a path, or sqlite:///PATH); versions are targets, as for `compare`
+    /// The source and --to, or the old and the new version. A source is the DSN of a server, or a
+    /// database file of SQLite (a path, or sqlite:///PATH); versions are targets, as for `compare`
     #[arg(required = true, num_args = 1..=2, value_name = "TARGET")]
     #[arg(add = ArgValueCompleter::new(completion::targets))]
     pub targets: Vec<String>,
@@ -56,11 +64,12 @@ pub(super) struct Plans {
     /// For two versions: a file of SQL that makes the tables; repeatable
     #[arg(long, value_name = "FILE", help_heading = "Source")]
     pub schema: Vec<PathBuf>,
-    /// For two versions: a file of SQL that fills them; repeatable
+    /// A file of SQL that fills them, or a dump of a source's rows; repeatable
     #[arg(long, value_name = "FILE", help_heading = "Source")]
     pub data: Vec<PathBuf>,
-    /// Let statistics that hold values of rows leave the source: into private servers and files of
-    /// rqps, which it removes at the end
+    /// Let values of rows leave the source, into private servers and files of rqps, which it removes
+    /// at the end: in statistics that hold such values, and for MySQL and MariaDB in a sample of
+    /// the rows where statistics do not suffice
     #[arg(long, help_heading = "Source")]
     pub yes: bool,
     /// Form of the report on stdout
@@ -77,9 +86,17 @@ pub(super) struct Plans {
     pub cache: CacheFolder,
 }
 
+/// Where schema and statistics come from.
+enum Source {
+    File(PathBuf),
+    Server(Box<Dsn>),
+    /// The user's SQL.
+    Made,
+}
+
 /// The source, and both versions.
 struct Sides {
-    source: Option<PathBuf>,
+    source: Source,
     old: Target,
     new: Target,
 }
@@ -105,7 +122,8 @@ pub(super) fn plans(words: &Plans) -> Result<u8> {
     let place = PrivatePlace::make(words.work.as_deref(), program()?, interrupt)?;
     let (old, new) = builds(words, &sides)?;
     let mut tell = |text: &str| info!("rqps: {text}");
-    let report = prepare(words, &sides, (&old, &new), &place, &mut tell).and_then(|mut sides| {
+    let parts = (&*statements, &place);
+    let report = prepare(words, &sides, (&old, &new), parts, &mut tell).and_then(|mut sides| {
         // Its servers end before their folders.
         rqps_plans::judge(&statements, &mut sides, &mut tell)
     });
@@ -122,19 +140,28 @@ fn prepare(
     words: &Plans,
     sides: &Sides,
     (old, new): (&Build, &Build),
-    place: &PrivatePlace,
+    (statements, place): (&[Statement], &PrivatePlace),
     tell: &mut rqps_plans::Tell<'_>,
 ) -> Result<Rehearsal> {
     let files = SourceFiles { schema: words.schema.clone(), data: words.data.clone() };
     match (sides.old.dbms.dialect(), &sides.source) {
-        (Dialect::Sqlite, Some(path)) => {
+        (Dialect::Sqlite, Source::File(path)) => {
             if sqlite::holds_values(path, place)? {
                 ask_for_values(words, &format!("sqlite_stat4 of {}", path.display()))?;
             }
             sqlite::prepare((old, new), &SqliteSource::File(path.clone()), place, tell)
         }
-        (Dialect::Sqlite, None) => {
+        (Dialect::Sqlite, _) => {
             sqlite::prepare((old, new), &SqliteSource::Made(files), place, tell)
+        }
+        (Dialect::Mysql, Source::Server(dsn)) => {
+            let Dsn { address, login, .. } = (**dsn).clone();
+            let (consent, data) = (words.yes, files.data);
+            let source = MysqlSource::Server { address: Box::new(address), login, consent, data };
+            mysql::prepare((old, new), &source, statements, place, tell)
+        }
+        (Dialect::Mysql, _) => {
+            mysql::prepare((old, new), &MysqlSource::Made(files), statements, place, tell)
         }
         _ => bail!("compare plans of {}: rqps has no planner of it yet", sides.old.dbms),
     }
@@ -167,20 +194,26 @@ fn sides(words: &Plans) -> Result<Sides> {
     let first = &words.targets[0];
     let file = first.strip_prefix(SQLITE_DSN).map(PathBuf::from);
     let file = file.or_else(|| Some(PathBuf::from(first)).filter(|path| path.is_file()));
-    let sides = match (file, words.targets.get(1), &words.to) {
-        (_, Some(_), Some(_)) | (None, None, None) => bail!(
+    let new = match (words.targets.get(1), &words.to) {
+        (Some(new), None) | (None, Some(new)) => target(new)?,
+        _ => bail!(
             "compare plans: name an old and a new version, or a source and --to\n\
              hint: rqps plans shop.db --to sqlite@3.46.1 --statements q.sql"
         ),
-        (Some(path), new, to) => {
-            let new =
-                new.or(to.as_ref()).context("compare plans: name the new version with --to")?;
-            let usual = Dbms::Sqlite.name().to_owned();
-            let old = target(words.from.as_ref().unwrap_or(&usual))?;
-            Sides { source: Some(path), old, new: target(new)? }
-        }
-        (None, Some(new), None) => Sides { source: None, old: target(first)?, new: target(new)? },
-        (None, None, Some(to)) => Sides { source: None, old: target(first)?, new: target(to)? },
+    };
+    let from = words.from.as_ref();
+    let sides = if let Some(path) = file {
+        let usual = Dbms::Sqlite.name().to_owned();
+        Sides { source: Source::File(path), old: target(from.unwrap_or(&usual))?, new }
+    } else if Dsn::looks_like(first) {
+        let dsn = server(first)?;
+        let old = match from {
+            Some(word) => target(word)?,
+            None => target(&version_word(&dsn)?)?,
+        };
+        Sides { source: Source::Server(Box::new(dsn)), old, new }
+    } else {
+        Sides { source: Source::Made, old: target(first)?, new }
     };
     let (old, new) = (sides.old.dbms, sides.new.dbms);
     if old.dialect() != new.dialect() {
@@ -189,10 +222,42 @@ fn sides(words: &Plans) -> Result<Sides> {
     Ok(sides)
 }
 
+/// A server with its login.
+fn server(text: &str) -> Result<Dsn> {
+    let doing = || format!("read the source {}", dsn::without_password(text));
+    let Known { mut dsn, notes, .. } =
+        password::known(text, &folders::variable).with_context(doing)?;
+    for note in notes {
+        info!("rqps: {note}");
+    }
+    ask_password::of_server(&mut dsn).with_context(doing)?;
+    Ok(dsn)
+}
+
+/// The version of a server as a target.
+fn version_word(dsn: &Dsn) -> Result<String> {
+    let doing = || format!("ask {} for its version", dsn.address);
+    if dsn.dialect() != Dialect::Mysql {
+        bail!("{}: rqps has no planner of it yet", doing());
+    }
+    let client = MysqlClient::connect(&dsn.address, &dsn.login, CONNECT).with_context(doing)?;
+    let reported = client.server_version().to_owned();
+    let dbms = if reported.contains("MariaDB") { Dbms::Mariadb } else { Dbms::Mysql };
+    let numbers = Version::new(reported).numbers();
+    let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    Ok(format!("{}@{}", dbms.name(), numbers.join(".")))
+}
+
 fn builds(words: &Plans, sides: &Sides) -> Result<(Build, Build)> {
     let cache = lab::open_cache(&folders::cache(words.cache.cache.as_deref()))?;
-    let get = |target: &Target| build(target, &cache);
-    Ok((get(&sides.old)?, get(&sides.new)?))
+    let old = build(&sides.old, &cache);
+    let is_asked = matches!(sides.source, Source::Server(_)) && words.from.is_none();
+    let old = if is_asked {
+        old.context("get the version of the source\nhint: name a near one that `rqps builds` lists with --from")?
+    } else {
+        old?
+    };
+    Ok((old, build(&sides.new, &cache)?))
 }
 
 fn build(target: &Target, cache: &Cache) -> Result<Build> {
