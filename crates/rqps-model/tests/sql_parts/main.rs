@@ -181,8 +181,8 @@ const KNOWN: &[(&str, &[&str])] = &[
     (
         "plans/mysql/server",
         &[
-            "assignment", "collation", "database", "name(&table)", "name(variable)", "quoted",
-            "set", "value",
+            "assignment", "collation", "database", "name(&table)", "name(variable)", "pattern",
+            "quoted", "set", "value",
         ],
     ),
     ("plans/mysql/session", &["error", "statement"]),

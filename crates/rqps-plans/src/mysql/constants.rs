@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 
 use rqps_model::dialect::Dialect;
-use rqps_text::{TokenKind, tokens};
+use rqps_text::{Token, TokenKind, tokens};
 
 use super::server::Private;
 use super::session::name;
@@ -17,6 +17,18 @@ use crate::tree::PlanNode;
 
 /// Values of a column in one statement that are tried.
 const MOST: usize = 16;
+
+/// The patterns of regular expressions that a statement holds as literals. They are compiled only
+/// when it runs, so EXPLAIN does not see one that a version has no more.
+pub(super) fn patterns(sql: &str) -> Vec<&str> {
+    let Ok(all) = tokens(Dialect::Mysql, sql.as_bytes()) else { return Vec::new() };
+    let text = |token: &Token| sql.get(token.begin..token.end).unwrap_or_default();
+    let pairs = all.windows(2).filter(|pair| {
+        let word = text(&pair[0]).to_uppercase();
+        ["REGEXP", "RLIKE"].contains(&word.as_str()) && pair[1].kind == TokenKind::Text
+    });
+    pairs.map(|pair| text(&pair[1])).take(MOST).collect()
+}
 
 /// The literals that a statement compares with each column by `=`.
 fn compared(sql: &str) -> BTreeMap<String, Vec<String>> {
@@ -110,6 +122,12 @@ pub(super) fn insert(private: &mut Private, plans: &[(&Statement, &PlanNode)]) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_are_the_literals_of_regular_expressions() {
+        let found = patterns("SELECT 'a' FROM t WHERE b NOT REGEXP '[[:<:]]x' OR c RLIKE d");
+        assert_eq!(found, ["'[[:<:]]x'"]);
+    }
 
     #[test]
     fn values_of_a_statement_are_found_by_their_columns() {

@@ -12,6 +12,7 @@ use rqps_text::mysql_dump::{self, DumpedStatement};
 use rqps_text::{SqlChunk, Token, tokens};
 use rqps_wire::WireError;
 
+use super::constants;
 use super::session::{Session, literal, name};
 use super::source::Facts;
 use crate::place::PrivatePlace;
@@ -223,8 +224,22 @@ impl Private {
                 self.reconnect()?;
                 Ok(Err(PlanError::Refused(format!("it ends the server: {words}"))))
             }
+            Ok(plan) => Ok(match self.refused_pattern(&statement.text) {
+                Some(words) => Err(PlanError::Refused(format!("when it runs: {words}"))),
+                None => Ok(plan),
+            }),
             answer => Ok(answer),
         }
+    }
+
+    /// What this version says against a regular expression of a statement.
+    fn refused_pattern(&mut self, statement: &str) -> Option<String> {
+        constants::patterns(statement).into_iter().find_map(|pattern| {
+            match self.session.client.simple(&format!("SELECT 'a' REGEXP {pattern}")) {
+                Err(WireError::Server { code, message }) => Some(format!("{message} ({code})")),
+                _ => None,
+            }
+        })
     }
 }
 
