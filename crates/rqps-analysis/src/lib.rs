@@ -20,6 +20,7 @@ pub mod estimand;
 pub mod extension;
 pub mod families;
 mod finding;
+pub mod gap;
 pub mod gate;
 mod gate_history;
 mod gate_job;

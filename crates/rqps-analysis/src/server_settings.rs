@@ -83,7 +83,7 @@ fn value_is_on(value: Option<&String>) -> bool {
 }
 
 /// One spelling of what servers spell in several.
-fn normal(value: &str) -> String {
+pub(crate) fn normal(value: &str) -> String {
     let value = value.trim().to_lowercase();
     match value.as_str() {
         "1" | "yes" | "true" => "on".to_owned(),

@@ -81,6 +81,14 @@ pub fn check_name(dbms: Dbms, name: &str, own: &UserConfigs) -> Result<(), Confi
     find(dbms, name, own).map(drop)
 }
 
+/// The short name of a config, and its text as it is written.
+///
+/// # Errors
+/// There is no config of that name.
+pub fn written(dbms: Dbms, name: &str, own: &UserConfigs) -> Result<(String, String), ConfigError> {
+    find(dbms, name, own)
+}
+
 /// The text of a config as this version reads it; `None` if the text is invalid.
 pub fn rendered(text: &str, version: &Version, cache_bytes: u64) -> Option<String> {
     render(text, version, cache_bytes).ok()

@@ -5,7 +5,8 @@
 //! target anew, where else all targets of a block draw the same), `canaries = 1, 1, 1.5` (by which
 //! factor readings of the host's canaries are slow; `canaries.NODE`, those of a node before a
 //! block), `real_time = true` (sleep through steps as a real run would), `process = true` (a server
-//! process under a warden), `fail = init|start|settle|check|stop` (that call fails).
+//! process under a warden), `fail = init|start|settle|check|stop` (that call fails), `refuses = KEY =
+//! VALUE` (a start with that line fails). Of several lines with one name, the last counts.
 
 use crate::control::ControlPlane;
 use crate::error::DbmsError;
@@ -32,7 +33,7 @@ impl Fake {
     }
 
     fn setting(&self, name: &str) -> Option<&str> {
-        self.server.site.config.text.lines().find_map(|line| {
+        self.server.site.config.text.lines().rev().find_map(|line| {
             let (key, value) = line.split_once('=')?;
             (key.trim() == name).then(|| value.trim())
         })
@@ -60,6 +61,13 @@ impl ControlPlane for Fake {
 
     fn start(&mut self) -> Result<(), DbmsError> {
         self.fail_at("start")?;
+        let refused = self.setting("refuses").and_then(|line| line.split_once('='));
+        if let Some((key, value)) = refused
+            && self.setting(key.trim()) == Some(value.trim())
+        {
+            let why = format!("error: {} has the invalid value {}", key.trim(), value.trim());
+            return Err(DbmsError::ended(format!("start {}", self.server.name()), why));
+        }
         if !self.is_set("process") {
             return Ok(());
         }

@@ -62,6 +62,12 @@ impl UserConfigs {
         Ok(false)
     }
 
+    /// Adds a config that is made of another, under a name of its own.
+    pub fn add(&mut self, dbms: Dbms, name: &str, text: String) {
+        let config = UserConfig { name: name.to_owned(), path: PathBuf::new(), text };
+        self.found.insert((dbms, name.to_owned()), config);
+    }
+
     /// The files that may be the config of this name.
     pub fn files(&self, dbms: Dbms, name: &str) -> Vec<PathBuf> {
         if name.contains('/') {

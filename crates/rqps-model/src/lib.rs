@@ -18,6 +18,7 @@ pub mod dialect;
 pub mod digits;
 pub mod endpoint;
 pub mod escape;
+pub mod gap;
 pub mod gate;
 pub mod guest;
 pub mod host;

@@ -96,7 +96,7 @@ pub(super) fn of_step(comparison: &Comparison, step: &StepComparison) -> Vec<Blo
     let rates = step.targets.iter().skip(1).filter_map(|target| rate(comparison, target));
     let rates: Vec<String> = rates.collect();
     blocks.extend((!rates.is_empty()).then_some(Block::List(rates)));
-    blocks.extend(setting_names(causes));
+    blocks.extend(setting_names(causes, &step.name));
     blocks.extend(plans(step));
     for (target, moved) in step.targets.iter().zip(&of_step.counters).skip(1) {
         blocks.extend(counters(&target.label, moved));
@@ -119,17 +119,18 @@ pub(super) fn of_step(comparison: &Comparison, step: &StepComparison) -> Vec<Blo
 }
 
 /// `2 settings of the servers differ: a, b.`
-fn setting_names(causes: &Causes) -> Option<Block> {
+fn setting_names(causes: &Causes, step: &str) -> Option<Block> {
     let names: Vec<&str> = causes.settings.first()?.differing.keys().map(String::as_str).collect();
     let more = match names.len().saturating_sub(SETTINGS_MOST) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     let first = names[..names.len().min(SETTINGS_MOST)].join(", ");
+    let measured = format!("`rqps gap A B --step {step}` measures what that is worth");
     Some(Block::Paragraph(match names.len() {
         0 => "The servers have the same settings.".to_owned(),
-        1 => format!("1 setting of the servers differs: {first}."),
-        count => format!("{count} settings of the servers differ: {first}{more}."),
+        1 => format!("1 setting of the servers differs: {first}. {measured}."),
+        count => format!("{count} settings of the servers differ: {first}{more}. {measured}."),
     }))
 }
 

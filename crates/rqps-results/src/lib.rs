@@ -15,6 +15,7 @@ mod files;
 mod folded;
 #[doc(hidden)]
 pub mod fuzzing;
+mod gap;
 mod plain_set;
 mod read;
 mod seconds;
@@ -30,6 +31,7 @@ pub use calibrations::{keep_in_ledger, keep_layout, read_layouts, read_ledger};
 pub use counters::{counters_of, each_counter};
 pub use error::ResultsError;
 pub use files::entries;
+pub use gap::GapFolder;
 pub use read::{COUNTS, PROFILES, read, read_each, read_run};
 pub use seconds::{COLUMNS, SecondsColumn, read_seconds, seconds_of};
 pub use settings::settings_of;

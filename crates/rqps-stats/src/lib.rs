@@ -5,6 +5,7 @@
 pub mod bisection;
 pub mod change_points;
 pub mod correlation;
+pub mod factors;
 pub mod gamma;
 mod interval;
 pub mod mixed;

@@ -1,5 +1,5 @@
-//! `rqps bisect` and `rqps history --by date`: from the command line to the result. By rates on the
-//! fake DBMS, by counted instructions on commits of a SQLite that the test makes.
+//! `rqps bisect`, `rqps gap` and `rqps history --by date`: from the command line to the result. By
+//! rates on the fake DBMS, by counted instructions on commits of a SQLite that the test makes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
+mod gap;
 mod program;
 mod skipped;
 

@@ -2,6 +2,7 @@
 //! shows about its host. The lab below measures and judges nothing.
 
 pub mod bisect;
+pub mod gap;
 mod stopping;
 
 pub use stopping::run_plan;
@@ -9,11 +10,17 @@ pub use stopping::run_plan;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use thiserror::Error;
 
 use crate::benchmarks;
 use rqps_analysis::{Comparison, VerdictOptions, calibration};
 use rqps_model::gate::Calibration;
 use rqps_results as results;
+
+/// The user wants to stop.
+#[derive(Debug, Error)]
+#[error("stopped")]
+struct Stopped;
 
 /// A calibration that was just made.
 pub struct Calibrated {

@@ -66,6 +66,9 @@ pub struct ExecutionOptions {
     pub passwords: TypedPasswords,
     /// Tables of others on such servers that may be dropped for their names.
     pub replace: Vec<String>,
+    /// Label → that of the target of the same build from whose load it starts, where the settings
+    /// of both would load the same.
+    pub shared_loads: BTreeMap<String, String>,
     /// Becomes true when the user wants to stop.
     pub stop: Arc<AtomicBool>,
 }

@@ -277,6 +277,7 @@ mod tests {
             variable: |_| None,
             passwords: TypedPasswords::default(),
             replace: replace.iter().map(|name| (*name).to_owned()).collect(),
+            shared_loads: Default::default(),
             stop: Arc::default(),
         }
     }

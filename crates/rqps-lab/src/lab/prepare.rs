@@ -28,7 +28,7 @@ use rqps_host::disk;
 struct Mark {
     plan_hash: String,
     config_hash: String,
-    #[serde(flatten)]
+    // Not flattened: serde then reads no numbers as keys of a map.
     kept: KeptLoad,
 }
 
@@ -57,7 +57,9 @@ pub(super) fn all(
     let orders = order::orders(states.len(), plan.loads, plan.seed);
     let order = orders.get(load.saturating_sub(1) as usize).context("order the loads")?;
     let mut waiting: Vec<_> = states.iter_mut().enumerate().collect();
-    waiting.sort_by_key(|(place, _)| order.iter().position(|other| other == place));
+    waiting.sort_by_key(|(place, state)| {
+        (state.shares_load, order.iter().position(|other| other == place))
+    });
     let waiting = waiting.into_iter().map(|(_, state)| state).filter(|state| {
         let has_it = state.loads.contains_key(&load);
         // On a server that somebody else runs, each block loads, and rqps cleared the way once.
@@ -156,7 +158,7 @@ fn load_or_reuse(
     folder.rename(from, name(load).as_ref()).context("name the snapshot")?;
     let whole = Mark {
         plan_hash: execution.options.plan.hash().to_owned(),
-        config_hash: state.config.hash.clone(),
+        config_hash: state.load_hash.clone(),
         kept: keep(execution, loaded, asked),
     };
     let text = serde_json::to_vec_pretty(&whole)?;
@@ -187,7 +189,7 @@ fn existing(execution: &Execution<'_>, state: &TargetState, load: u32) -> Option
     folder.read_of(name, None).ok()?.read_to_end(&mut text).ok()?;
     let mark: Mark = serde_json::from_slice(&text).ok()?;
     let same =
-        mark.plan_hash == execution.options.plan.hash() && mark.config_hash == state.config.hash;
+        mark.plan_hash == execution.options.plan.hash() && mark.config_hash == state.load_hash;
     (same && snapshot(state, load).is_dir()).then_some(mark.kept)
 }
 
@@ -290,5 +292,21 @@ fn settle_load(execution: &Execution<'_>) -> SettleLoad {
         rows_total: u64::from(workload.tables) * workload.rows,
         table: execution.options.plan.table_name().to_owned(),
         scale: workload.settle_scale,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rqps_model::answers::StepAnswers;
+
+    #[test]
+    fn a_mark_is_read_as_it_was_written() {
+        let answers = [(3, StepAnswers::default())].into();
+        let kept = KeptLoad { answers, ..KeptLoad::default() };
+        let mark = Mark { plan_hash: "p".to_owned(), config_hash: "c".to_owned(), kept };
+        let text = serde_json::to_vec(&mark).unwrap();
+        let read: Mark = serde_json::from_slice(&text).unwrap();
+        assert_eq!(read.kept.answers, mark.kept.answers);
     }
 }

@@ -51,8 +51,12 @@ pub(super) struct TargetState {
     pub(super) build: Build,
     pub(super) config: Config,
     pub(super) phases: Vec<Phase>,
-    /// Its folder in the work folder.
+    /// Its folder in the work folder; that of another target if it starts from its load.
     pub(super) folder: PathBuf,
+    /// The hash of the config of its load.
+    pub(super) load_hash: String,
+    /// True if its load is that of another target.
+    pub(super) shares_load: bool,
     /// Its loads by number, from 1; empty until its data are loaded.
     pub(super) loads: BTreeMap<u32, KeptLoad>,
     /// Set if it cannot be measured at all.
@@ -132,13 +136,21 @@ pub(super) fn all(
     resolved: Vec<ResolvedTarget>,
 ) -> Result<Vec<TargetState>> {
     let plan = &execution.options.plan;
-    let states = plan.targets.iter().zip(resolved).map(|(target, resolved)| {
+    let hashes = plan.targets.iter().zip(&resolved);
+    let hashes: BTreeMap<&String, String> =
+        hashes.map(|(target, resolved)| (&target.label, resolved.config.hash.clone())).collect();
+    let states = plan.targets.iter().zip(&resolved).map(|(target, resolved)| {
+        let lender = execution.options.shared_loads.get(&target.label);
+        let lender = lender.filter(|label| hashes.contains_key(label));
+        let loaded_by = lender.unwrap_or(&target.label);
         Ok(TargetState {
             phases: plan.phases(target)?,
-            folder: execution.folders.target(&target.label),
+            folder: execution.folders.target(loaded_by),
+            load_hash: hashes.get(loaded_by).cloned().unwrap_or_default(),
+            shares_load: lender.is_some(),
             target: target.clone(),
-            build: resolved.build,
-            config: resolved.config,
+            build: resolved.build.clone(),
+            config: resolved.config.clone(),
             loads: BTreeMap::new(),
             broken: false,
             call_graph: CallGraph::default(),

@@ -11,6 +11,7 @@ use clap_complete::engine::ArgValueCompleter;
 use crate::cli::bisect::{self, BisectArgs};
 use crate::cli::block::{BlockArgs, CheckNodeArgs, ClearBlockArgs};
 use crate::cli::completion::{self, Shell};
+use crate::cli::gap::{self, GapArgs};
 use crate::cli::history::History;
 use crate::cli::hosts::HostArgs;
 use crate::cli::import::Import;
@@ -72,6 +73,10 @@ pub(super) enum Command {
     /// Find the version or commit that changed a step, between two targets or among several
     #[command(mut_args(bisect::hide_options_without_effect))]
     Bisect(BisectArgs),
+    /// Measure which of the settings that differ between two targets make the difference in a step,
+    /// and how much of it each is worth
+    #[command(mut_args(gap::arrange_options))]
+    Gap(GapArgs),
     /// Export result folders as flat tables: runs, steps, metrics, seconds, relative
     Export(Export),
     /// Check result folders for regressions in a CI job (exit code: 0 nothing is slower,

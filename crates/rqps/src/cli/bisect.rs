@@ -1,6 +1,6 @@
 //! `rqps bisect`: which version changed a step.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Arg, Args, ValueEnum};
@@ -37,23 +37,11 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
     let versions = &folder.log().request.versions;
     let targets = versions.iter().map(|version| version.target.clone()).collect();
     let all = Plan::build(PlanDraft { targets, ..plan.draft() })?;
-    let consent = match words.resume {
-        Some(_) => {
-            let allow = words.allow.as_deref();
-            let origin = Origin { file: &out, allow, bundle: None, brings_configs: false };
-            brought::ask(&all, &origin, &words.folders)?
-        }
-        None => brought::own(&all, &words.folders)?,
-    };
+    let resumed = words.resume.as_ref().map(|_| words.allow.as_deref());
     let options = ExecutionOptions {
-        cache: folders::cache(words.folders.cache.cache.as_deref()),
-        configs: consent.configs,
-        accepted: consent.accepted,
-        work: words.folders.work.clone(),
         // Without valgrind, rates decide.
         valgrind: valgrind().ok(),
-        debug_folders: folders::debug(&words.folders.debug)?,
-        ..execution_options(plan, out.clone())?
+        ..options((plan, &all), (&out, resumed), &words.folders)?
     };
     let mut display = Display::new();
     let end = bisect(&options, folder, &mut |event| display.show(event));
@@ -78,6 +66,30 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
     };
     print::escaped(text.as_bytes())?;
     Ok(exit::FINE)
+}
+
+/// The options of measurements in the folder `out`, once the user has agreed to what `all` may
+/// use. `resumed` is what the command line allows, if the folder was there before.
+pub(super) fn options(
+    (plan, all): (Plan, &Plan),
+    (out, resumed): (&Path, Option<Option<&str>>),
+    said: &Folders,
+) -> Result<ExecutionOptions> {
+    let consent = match resumed {
+        Some(allow) => {
+            let origin = Origin { file: out, allow, bundle: None, brings_configs: false };
+            brought::ask(all, &origin, said)?
+        }
+        None => brought::own(all, said)?,
+    };
+    Ok(ExecutionOptions {
+        cache: folders::cache(said.cache.cache.as_deref()),
+        configs: consent.configs,
+        accepted: consent.accepted,
+        work: said.work.clone(),
+        debug_folders: folders::debug(&said.debug)?,
+        ..execution_options(plan, out.to_owned())?
+    })
 }
 
 /// The folder of a new bisection.
@@ -132,8 +144,8 @@ fn begin(words: &BisectArgs) -> Result<BisectionFolder> {
 }
 
 /// Refuses a word that is not the name of exactly one measured step.
-fn check_step(plan: &Plan, step: &str) -> Result<()> {
-    let Some(target) = plan.targets.first() else { bail!("bisect: no target") };
+pub(super) fn check_step(plan: &Plan, step: &str) -> Result<()> {
+    let Some(target) = plan.targets.first() else { bail!("measure the step {step}: no target") };
     let phases = plan.phases(target)?;
     let names: Vec<&str> = phases
         .iter()
@@ -143,7 +155,7 @@ fn check_step(plan: &Plan, step: &str) -> Result<()> {
         })
         .collect();
     if !names.contains(&step) {
-        bail!("bisect the step `{step}`: name one of {}", names.join(", "));
+        bail!("measure the step `{step}`: name one of {}", names.join(", "));
     }
     Ok(())
 }

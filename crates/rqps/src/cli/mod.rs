@@ -23,6 +23,7 @@ mod explain;
 mod export;
 mod folders;
 mod forecast;
+mod gap;
 mod gate;
 mod help;
 mod hidden;

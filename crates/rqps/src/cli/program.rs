@@ -1,5 +1,6 @@
 //! The paths of rqps itself and of the programs that it needs.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -130,6 +131,7 @@ pub(super) fn execution_options(plan: Plan, out: PathBuf) -> Result<ExecutionOpt
         variable: folders::variable,
         passwords: TypedPasswords::default(),
         replace: Vec::new(),
+        shared_loads: BTreeMap::new(),
         stop: stop_flag()?,
     })
 }

@@ -8,7 +8,7 @@ use clap::{CommandFactory, Parser};
 
 use crate::cli::args::{self, Arguments, Command, ProgressForm};
 use crate::cli::{
-    bisect, block, builds, bundle, colour, completion, confirm, doctor, exit, explain, export,
+    bisect, block, builds, bundle, colour, completion, confirm, doctor, exit, explain, export, gap,
     gate, help, hidden, history, import, init, measure, plans, print, program, report, site,
     vector,
 };
@@ -80,6 +80,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Report(report) => report::print(&report),
         Command::Explain(words) => explain::explain(&words),
         Command::Bisect(words) => bisect::search(&words),
+        Command::Gap(words) => gap::close(&words),
         Command::History(words) => history::print(&words),
         Command::Site(words) => site::write(&words),
         Command::Export(export) => export::export(&export),

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use thiserror::Error;
 
 use crate::benchmarks;
-use crate::campaign::stopping;
+use crate::campaign::{Stopped, stopping};
 use crate::lab::{self, Event, ExecutionOptions};
 use crate::plan::file::PlanError;
 use crate::plan::{Blocks, CountingPass, Plan, PlanDraft};
@@ -44,11 +43,6 @@ pub(super) fn counts_of(metric: Metric) -> Option<u32> {
 
 /// Statements of a step that are counted.
 const COUNTED_STATEMENTS: u64 = 1000;
-
-/// The user wants to stop.
-#[derive(Debug, Error)]
-#[error("stopped")]
-pub(super) struct Stopped;
 
 /// The result of a requested measurement.
 #[derive(Clone, Debug, PartialEq)]
@@ -255,7 +249,10 @@ impl<'a> Measuring<'a> {
 type Values = BTreeMap<String, Vec<f64>>;
 
 /// A step of a comparison by its name.
-pub(super) fn step<'a>(comparison: &'a Comparison, name: &str) -> Result<&'a StepComparison> {
+pub(in crate::campaign) fn step<'a>(
+    comparison: &'a Comparison,
+    name: &str,
+) -> Result<&'a StepComparison> {
     let found = comparison.steps.iter().find(|step| step.name == name);
     found.with_context(|| format!("find the step {name} in the results"))
 }
@@ -277,7 +274,7 @@ fn values(step: &StepComparison) -> Values {
 
 /// True if a fault is of the target with this label: it begins with the whole label, because one
 /// label may be the beginning of another.
-fn is_fault_of(fault: &str, label: &str) -> bool {
+pub(in crate::campaign) fn is_fault_of(fault: &str, label: &str) -> bool {
     fault.strip_prefix(label).is_some_and(|rest| rest.starts_with(": "))
 }
 

@@ -7,5 +7,6 @@ mod search;
 mod versions;
 
 pub use measuring::searched;
+pub(super) use measuring::{is_fault_of, step};
 pub use search::{BisectionEnd, bisect};
 pub use versions::versions;

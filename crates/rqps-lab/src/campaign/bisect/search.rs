@@ -4,8 +4,9 @@
 use anyhow::{Result, bail};
 
 use super::choice::{Choice, CountedEnds, choose, level, lost_end};
-use super::measuring::{Asked, Measuring, Stopped, counts_of, step};
+use super::measuring::{Asked, Measuring, counts_of, step};
 use super::outcome::{Ends, outcome};
+use crate::campaign::Stopped;
 use crate::lab::{Event, ExecutionOptions};
 use rqps_analysis::bisection::{Bisection, Culprit, CulpritCheck};
 use rqps_model::bisection::{BisectionEntry, BisectionPass};

@@ -1,0 +1,375 @@
+//! Settings that differ between two servers, as changes of one towards the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::server_settings::normal;
+use rqps_model::dialect::Dialect;
+use rqps_model::gap::Intervention;
+use rqps_model::server_settings::recorded;
+
+/// Name → value of all that a server said it has.
+type Settings = BTreeMap<String, String>;
+
+/// What could be changed, and what could not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Candidates {
+    /// Those most likely to matter first.
+    pub interventions: Vec<Intervention>,
+    /// Settings that differ and are no change, by their reason.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Settings that differ and cannot, or need not, be changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// The reason.
+    pub reason: &'static str,
+    /// The settings.
+    pub names: Vec<String>,
+}
+
+const PLACE: &str = "say who and where a server is";
+const BUILD: &str = "are fixed by the build, or when the data folder is made";
+const REPLICAS: &str = "are for replicas, of which there are none";
+const LOGINS: &str = "are for logins and encryption, which no step pays for";
+const MESSAGES: &str = "say what a server tells, and how";
+const DERIVED: &str = "follow from others";
+const REMOVED: &str = "exist only on the other side";
+const ADDED: &str = "are new, and have no value that stands for their absence";
+const UNWRITTEN: &str = "have values that no config can hold";
+
+/// What a name tells of why its setting is no candidate: by its beginning (`x*`), its end (`*x`) or
+/// as a whole. The first that fits counts.
+const MYSQL: [(&str, &str); 7] = [
+    (
+        BUILD,
+        "have_* innodb_page_size lower_case_* large_page_size protocol_version license \
+         *_compile_* skip_external_locking innodb_data_file_path system_time_zone \
+         character_set_system thread_handling",
+    ),
+    (
+        PLACE,
+        "version* *_version hostname server_id* server_uuid build_id socket *port pid_file \
+         *dir *_file *_path *_basename *_index *_format_max admin_* bind_address relay_log \
+         secure_* init_* log_bin_* timestamp rand_* pseudo_* identity in_transaction last_* \
+         core_file* proxy_user external_user",
+    ),
+    (
+        REPLICAS,
+        "relay_* replica_* replication_* slave_* rpl_* source_* master_* *_repository \
+         sync_master* sync_relay* sync_source* group_replication* gtid_executed* gtid_purged \
+         gtid_next gtid_owned report_* sql_slave* sql_replica* skip_slave* skip_replica* \
+         log_slave* log_replica* terminology* wsrep_* init_slave init_replica",
+    ),
+    (
+        LOGINS,
+        "ssl_* tls_* *password* sha256_* caching_sha2* authentication_* *authentication* \
+         *encrypt* old_passwords secure_auth *_certs *roles* partial_revokes activate_all* \
+         mandatory_* automatic_sp_privileges protocol_compression* persist_sensitive*",
+    ),
+    (
+        MESSAGES,
+        "log_error* log_warnings log_syslog* date_format datetime_format time_format lc_* \
+         *_for_utf8mb4 explain_format max_error_count log_raw show_* error_count \
+         warning_count print_identified*",
+    ),
+    (
+        DERIVED,
+        "back_log performance_schema_* character_set_client character_set_connection \
+         character_set_results character_set_database character_set_filesystem \
+         collation_connection collation_database collation_server host_cache_size \
+         innodb_open_files open_files_limit innodb_buffer_pool_chunk_size",
+    ),
+    (REMOVED, "innodb_version"),
+];
+
+const POSTGRES: [(&str, &str); 6] = [
+    (
+        BUILD,
+        "block_size data_checksums data_directory_mode debug_assertions integer_datetimes \
+         lc_* max_function_args max_identifier_length max_index_keys segment_size \
+         server_encoding ssl_library wal_block_size wal_segment_size",
+    ),
+    (
+        PLACE,
+        "data_directory config_file hba_file ident_file external_pid_file listen_addresses \
+         port unix_socket* cluster_name server_version* bonjour* application_name search_path \
+         timezone* *_timezone dynamic_library_path extension_control_path event_source role \
+         session_authorization is_superuser seed",
+    ),
+    (
+        REPLICAS,
+        "primary_* recovery_* restore_* archive_* promote_* hot_standby* wal_receiver* \
+         wal_sender* max_wal_senders max_replication* max_slot* *_replication_slots \
+         synchronous_standby* synchronized_standby* max_logical* max_sync* \
+         max_parallel_apply* max_active_replication* idle_replication* in_hot_standby \
+         summarize_wal wal_summary*",
+    ),
+    (LOGINS, "ssl* krb_* password_* db_user_* authentication_* gss_* scram_* oauth_* md5_*"),
+    (
+        MESSAGES,
+        "logging_* client_min* debug_print* debug_pretty* syslog* datestyle intervalstyle \
+         default_text_search* log_directory log_file* log_line_prefix log_destination \
+         log_rotation* log_truncate*",
+    ),
+    (
+        DERIVED,
+        "shared_memory_size* huge_pages_status num_os_semaphores wal_buffers \
+         commit_timestamp_buffers subtransaction_buffers transaction_buffers \
+         transaction_isolation transaction_read_only transaction_deferrable",
+    ),
+];
+
+const SQLITE: [(&str, &str); 1] = [(DERIVED, "freelist_count page_count")];
+
+const KEY_VALUE: [(&str, &str); 1] =
+    [(PLACE, "rocksdb_version options_file_version *_dir *dir db_id* *_path* wal_dir")];
+
+/// Settings that decide what a load writes.
+const OF_LOADS: &str = "character_set_server default_storage_engine innodb_default_row_format \
+    innodb_file_per_table innodb_file_format innodb_checksum_algorithm \
+    innodb_undo_tablespaces innodb_log_files_in_group explicit_defaults_for_timestamp \
+    default_toast_compression default_table_access_method default_statistics_target \
+    page_size encoding auto_vacuum innodb_stats_persistent_sample_pages";
+
+/// Values that stand for the absence of a setting which is no switch.
+const ABSENT: [(&str, &str); 1] = [("io_method", "sync")];
+
+/// Changes of a server with the settings `base` towards one with the settings `goal`.
+pub fn candidates(dialect: Dialect, base: &Settings, goal: &Settings) -> Candidates {
+    let mut found = Vec::new();
+    let mut left_out: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
+    let names: BTreeSet<&String> = base.keys().chain(goal.keys()).collect();
+    for name in names {
+        let (from, to) = (base.get(name), goal.get(name));
+        if from.map(|it| normal(it)) == to.map(|it| normal(it)) {
+            continue;
+        }
+        let changed = match class(dialect, name) {
+            Some(reason) => Err(reason),
+            None => change(dialect, name, from, to, goal),
+        };
+        match changed {
+            Ok(changes) => found.extend(changes),
+            Err(reason) => left_out.entry(reason).or_default().push(name.clone()),
+        }
+    }
+    let known: Vec<&str> = recorded(dialect).collect();
+    let rank = |change: &Intervention| {
+        let name = change.effective.keys().next().map_or("", String::as_str);
+        known.iter().position(|it| *it == name).unwrap_or(known.len())
+    };
+    found.sort_by(|a, b| (rank(a), &a.name).cmp(&(rank(b), &b.name)));
+    let left_out = left_out.into_iter().map(|(reason, names)| LeftOut { reason, names });
+    Candidates { interventions: found, left_out: left_out.collect() }
+}
+
+/// The reason why a setting is no candidate, by its name.
+fn class(dialect: Dialect, name: &str) -> Option<&'static str> {
+    let rows: &[(&'static str, &str)] = match dialect {
+        Dialect::Mysql => &MYSQL,
+        Dialect::Postgres => &POSTGRES,
+        Dialect::Sqlite => &SQLITE,
+        Dialect::KeyValue => &KEY_VALUE,
+        Dialect::Fake => &[],
+    };
+    let name = name.to_lowercase();
+    let fits = |pattern: &str| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+        (Some(rest), Some(_)) => name.contains(rest.trim_end_matches('*')),
+        (Some(end), None) => name.ends_with(end),
+        (None, Some(begin)) => name.starts_with(begin),
+        (None, None) => name == pattern,
+    };
+    rows.iter().find(|(_, patterns)| patterns.split(' ').any(fits)).map(|(reason, _)| *reason)
+}
+
+/// The changes that a setting stands for; the error is why it stands for none.
+fn change(
+    dialect: Dialect,
+    name: &str,
+    from: Option<&String>,
+    to: Option<&String>,
+    goal: &Settings,
+) -> Result<Vec<Intervention>, &'static str> {
+    let Some(from) = from else { return Err(REMOVED) };
+    let (to, about) = match to {
+        Some(to) => (to.clone(), String::new()),
+        None => {
+            (absence(name, from).ok_or(ADDED)?, "the other side has no such setting".to_owned())
+        }
+    };
+    let is_server = dialect != Dialect::KeyValue;
+    let holds = |c: char| c.is_control() || is_server && matches!(c, '{' | '}' | '"' | '\\');
+    if to.contains(holds) || (is_server && to.starts_with(['/', '.'])) {
+        return Err(UNWRITTEN);
+    }
+    let named = |lines, effective: Settings| Intervention {
+        name: name.to_owned(),
+        from: from.clone(),
+        to: to.clone(),
+        lines,
+        effective,
+        loads_anew: dialect == Dialect::KeyValue || OF_LOADS.split(' ').any(|it| it == name),
+        about: about.clone(),
+    };
+    let itself = Settings::from([(name.to_owned(), to.clone())]);
+    Ok(match (dialect, name) {
+        (Dialect::Mysql, "optimizer_switch") => switches(from, &to),
+        (Dialect::Mysql, "log_bin") => {
+            let line = if normal(&to) == "on" {
+                "log_bin = binlog\nserver_id = 1"
+            } else {
+                "skip_log_bin"
+            };
+            vec![named(line.lines().map(str::to_owned).collect(), itself)]
+        }
+        (Dialect::Mysql, "character_set_server") => {
+            let collation = goal.get("collation_server").cloned();
+            let both = collation.map(|collation| ("collation_server".to_owned(), collation));
+            let effective: Settings = itself.into_iter().chain(both).collect();
+            let lines = effective.iter().map(|(name, value)| line(dialect, name, value));
+            vec![named(lines.collect(), effective.clone())]
+        }
+        _ => vec![named(vec![line(dialect, name, &to)], itself)],
+    })
+}
+
+/// A line of a config.
+fn line(dialect: Dialect, name: &str, value: &str) -> String {
+    match dialect {
+        Dialect::Postgres => format!("{name} = '{}'", value.replace('\'', "''")),
+        // A name that is no option of this version does not keep the server from starting.
+        Dialect::Mysql if value.contains([' ', '#', ';', '\'']) => {
+            format!("loose_{name} = \"{value}\"")
+        }
+        Dialect::Mysql => format!("loose_{name} = {value}"),
+        Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => format!("{name} = {value}"),
+    }
+}
+
+/// The value that stands for a setting which the other side does not have.
+fn absence(name: &str, value: &str) -> Option<String> {
+    let known =
+        ABSENT.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+    known.or_else(|| {
+        (normal(value) == "on" && value.len() > 1)
+            .then(|| if value == "on" { "off" } else { "OFF" }.to_owned())
+    })
+}
+
+/// Each switch of the optimizer that differs.
+fn switches(from: &str, to: &str) -> Vec<Intervention> {
+    let all = |text: &str| -> BTreeMap<String, String> {
+        let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
+        pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).collect()
+    };
+    let (base, goal) = (all(from), all(to));
+    let differing = base.iter().filter_map(|(name, from)| {
+        let to = goal.get(name).map_or("off", String::as_str);
+        (from != to).then(|| Intervention {
+            name: format!("optimizer_switch {name}"),
+            from: from.clone(),
+            to: to.to_owned(),
+            lines: vec![format!("optimizer_switch = {name}={to}")],
+            effective: Settings::from([("optimizer_switch".to_owned(), format!("{name}={to}"))]),
+            loads_anew: false,
+            about: String::new(),
+        })
+    });
+    differing.collect()
+}
+
+/// The settings of a change that a server does not have although it started with it, with what it
+/// has instead.
+pub fn not_taken(change: &Intervention, settings: &Settings) -> Option<String> {
+    if settings.is_empty() {
+        return None;
+    }
+    change.effective.iter().find_map(|(name, wanted)| {
+        let Some(value) = settings.get(name) else {
+            return Some(format!("the server says nothing of {name}"));
+        };
+        let is_taken = if name == "optimizer_switch" {
+            value.split(',').any(|pair| pair.trim() == wanted)
+        } else {
+            normal(value) == normal(wanted)
+        };
+        (!is_taken).then(|| format!("the server keeps {name} at {value}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(pairs: &[(&str, &str)]) -> Settings {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn check(dialect: Dialect, base: &[(&str, &str)], goal: &[(&str, &str)], expected: &[&str]) {
+        let found = candidates(dialect, &settings(base), &settings(goal));
+        let lines: Vec<String> =
+            found.interventions.iter().map(|change| change.lines.join("; ")).collect();
+        assert_eq!(lines, expected, "{found:?}");
+    }
+
+    #[test]
+    fn differences_become_lines_of_a_config() {
+        check(
+            Dialect::Postgres,
+            &[("port", "1"), ("jit", "on"), ("work_mem", "4096"), ("io_method", "worker")],
+            &[("port", "2"), ("jit", "off"), ("work_mem", "4096"), ("gone", "1")],
+            &["jit = 'off'", "io_method = 'sync'"],
+        );
+        check(
+            Dialect::Mysql,
+            &[("log_bin", "ON"), ("new_switch", "ON"), ("new_size", "8"), ("big_tables", "OFF")],
+            &[("log_bin", "OFF"), ("big_tables", "0")],
+            &["skip_log_bin", "loose_new_switch = OFF"],
+        );
+        check(
+            Dialect::Mysql,
+            &[("character_set_server", "utf8mb4"), ("collation_server", "utf8mb4_0900_ai_ci")],
+            &[("character_set_server", "latin1"), ("collation_server", "latin1_swedish_ci")],
+            &["loose_character_set_server = latin1; loose_collation_server = latin1_swedish_ci"],
+        );
+        check(
+            Dialect::Mysql,
+            &[("optimizer_switch", "mrr=on,icp=on,hash_join=on")],
+            &[("optimizer_switch", "mrr=off,icp=on")],
+            &["optimizer_switch = hash_join=off", "optimizer_switch = mrr=off"],
+        );
+        check(
+            Dialect::Sqlite,
+            &[("synchronous", "2")],
+            &[("synchronous", "1")],
+            &["synchronous = 1"],
+        );
+    }
+
+    #[test]
+    fn what_no_config_can_hold_is_left_out_with_its_reason() {
+        let base = settings(&[("a", "1"), ("b", "1"), ("c", "7"), ("data_directory", "/x")]);
+        let goal =
+            settings(&[("a", "1\nfsync = off"), ("b", "/etc/passwd"), ("data_directory", "/y")]);
+        let found = candidates(Dialect::Postgres, &base, &goal);
+        assert_eq!(found.interventions, []);
+        let names = |reason| {
+            found.left_out.iter().find(|it| it.reason == reason).map(|it| it.names.join(","))
+        };
+        assert_eq!(names(UNWRITTEN).as_deref(), Some("a,b"));
+        assert_eq!(names(PLACE).as_deref(), Some("data_directory"));
+        assert_eq!(names(ADDED).as_deref(), Some("c"));
+    }
+
+    #[test]
+    fn what_the_server_keeps_is_told() {
+        let (base, goal) = (settings(&[("x", "1")]), settings(&[("x", "2")]));
+        let found = candidates(Dialect::Postgres, &base, &goal).interventions.remove(0);
+        assert_eq!(not_taken(&found, &settings(&[("x", "2")])), None);
+        assert_eq!(not_taken(&found, &base).as_deref(), Some("the server keeps x at 1"));
+        assert_eq!(not_taken(&found, &Settings::new()), None, "it tells nothing");
+    }
+}

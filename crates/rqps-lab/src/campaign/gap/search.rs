@@ -1,0 +1,285 @@
+//! The loop of a gap: the ends, what differs between them, what of that can be changed, which
+//! changes move the rate, and what each of these is worth.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
+
+use super::measuring::Measuring;
+use super::possible::Possible;
+use crate::campaign::Stopped;
+use crate::lab::{Event, ExecutionOptions};
+use rqps_analysis::gap::{Candidates, Cause, Gap, GapCost, GapEnds, LeftOut, Unknown, candidates};
+use rqps_model::gap::{GapArm, GapRound, Intervention};
+use rqps_results::GapFolder;
+use rqps_stats::Interval;
+use rqps_stats::factors::{Account, Design, Effect, Finding, Screen, ScreenRules};
+
+/// Confidence of all intervals.
+const CONFIDENCE: f64 = 0.95;
+/// Blocks of a round.
+const BLOCKS: u32 = 4;
+/// Rounds of the ends at most.
+const ENDS_ROUNDS: usize = 3;
+/// Blocks of the account's first round.
+const ACCOUNT_BLOCKS: u32 = 6;
+/// Rounds of the account at most.
+const ACCOUNT_ROUNDS: usize = 3;
+/// Changes in the account at most; smaller ones share the last place.
+const CAUSES_MOST: usize = 7;
+
+/// The end of a gap.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GapEnd {
+    /// It is known what there is to know.
+    Closed(Box<Gap>),
+    /// The user stopped it; it can be resumed.
+    Interrupted,
+}
+
+/// Measures what of one target makes the other slower or faster. The plan of `options` has the two
+/// as targets.
+///
+/// # Errors
+/// One of the two cannot be measured; what makes every measurement impossible.
+pub fn close(
+    options: &ExecutionOptions,
+    folder: GapFolder,
+    events: &mut dyn FnMut(Event),
+) -> Result<GapEnd> {
+    let mut measuring = Measuring::new(options, folder, events);
+    match search(&mut measuring) {
+        Ok(gap) => Ok(GapEnd::Closed(Box::new(gap))),
+        Err(error) if error.is::<Stopped>() => Ok(GapEnd::Interrupted),
+        Err(error) => Err(error),
+    }
+}
+
+fn search(measuring: &mut Measuring<'_>) -> Result<Gap> {
+    let (ends, first) = ends(measuring)?;
+    let Candidates { interventions, left_out } = found(measuring, &first)?;
+    let count = interventions.len();
+    let names: Vec<String> = interventions.iter().map(|change| change.name.clone()).collect();
+    measuring.changes =
+        interventions.into_iter().map(|change| (change.name.clone(), change)).collect();
+    let mut gap = Gap { candidates: count, left_out, ..begun(measuring, ends)? };
+    if !ends.differ || names.is_empty() {
+        gap.cost = cost(measuring);
+        return Ok(gap);
+    }
+    measuring
+        .note(format!("{count} settings differ and can be changed; trying all of them at once"));
+    let mut possible = Possible::default();
+    let names = possible.of(measuring, names)?;
+    let survivors = screened(measuring, &names, &mut possible, &mut gap)?;
+    account(measuring, survivors, &mut gap)?;
+    gap.impossible = possible.refused;
+    gap.cost = cost(measuring);
+    Ok(gap)
+}
+
+/// What is known when only the ends are.
+fn begun(measuring: &Measuring<'_>, ends: GapEnds) -> Result<Gap> {
+    let (base, goal) = measuring.ends()?;
+    Ok(Gap {
+        step: measuring.request().step.clone(),
+        base: base.label.clone(),
+        goal: goal.label.clone(),
+        ends,
+        candidates: 0,
+        causes: Vec::new(),
+        account: None,
+        unknown: Vec::new(),
+        impossible: BTreeMap::new(),
+        left_out: Vec::<LeftOut>::new(),
+        cost: GapCost::default(),
+        least: measuring.request().least,
+    })
+}
+
+/// Measures both targets as they are, until they are known to differ, or not by what matters.
+fn ends(measuring: &mut Measuring<'_>) -> Result<(GapEnds, GapRound)> {
+    let arms = || vec![GapArm::Base(Vec::new()), GapArm::Goal];
+    let least = measuring.request().least.ln_1p();
+    let (mut values, mut first) = (Vec::new(), None);
+    for _ in 0..ENDS_ROUNDS {
+        let round = measuring.ask(arms(), BLOCKS)?;
+        if let Some(fault) = round.faults.values().next() {
+            bail!("measure the two targets: {fault}");
+        }
+        values.extend(round.blocks.iter().map(|block| block[1] - block[0]));
+        first.get_or_insert(round);
+        let interval = Effect::of(&values, CONFIDENCE).and_then(|effect| effect.interval);
+        let is_known =
+            |it: Interval| it.low > 0.0 || it.high < 0.0 || it.low > -least && it.high < least;
+        if interval.is_some_and(is_known) {
+            break;
+        }
+    }
+    match (Effect::of(&values, CONFIDENCE), first) {
+        (Some(effect), Some(first)) => {
+            let Effect { ln, interval } = effect;
+            Ok((GapEnds { ln, interval, differ: effect.is_proven() }, first))
+        }
+        _ => bail!("measure the two targets: no block has both of them"),
+    }
+}
+
+/// The settings that differ.
+fn found(measuring: &Measuring<'_>, first: &GapRound) -> Result<Candidates> {
+    let (base, goal) = measuring.ends()?;
+    if base.dbms.dialect() != goal.dbms.dialect() {
+        bail!(
+            "close the gap between {} and {}: they have no settings in common, so none can be put \
+             into the other",
+            base.label,
+            goal.label
+        );
+    }
+    let dialect = base.dbms.dialect();
+    match measuring.settings(first)?.as_slice() {
+        [base, goal] => Ok(candidates(dialect, base, goal)),
+        _ => bail!("close the gap: no settings"),
+    }
+}
+
+/// Seconds of so many runs, by what they took so far.
+fn seconds(measuring: &Measuring<'_>, runs: usize) -> f64 {
+    let GapCost { runs: known, seconds, .. } = cost(measuring);
+    seconds / known.max(1) as f64 * runs as f64
+}
+
+fn cost(measuring: &Measuring<'_>) -> GapCost {
+    let rounds = measuring.rounds();
+    GapCost {
+        rounds: rounds.len(),
+        runs: rounds.iter().map(|round| round.blocks.len().max(1) * round.arms.len()).sum(),
+        seconds: rounds.iter().map(|round| round.seconds).sum(),
+    }
+}
+
+/// Groups of a round for which the budget suffices, if the account of so many changes follows.
+fn groups_that_fit(measuring: &Measuring<'_>, found: usize) -> usize {
+    let account = (Design::new(found.clamp(1, CAUSES_MOST)).arms().count() + 1) as f64;
+    let of_blocks = |arms: f64, blocks: u32| seconds(measuring, 1) * arms * f64::from(blocks);
+    let left = measuring.request().budget_seconds
+        - cost(measuring).seconds
+        - of_blocks(account, ACCOUNT_BLOCKS);
+    let groups = left / of_blocks(1.0, BLOCKS) - 1.0;
+    if groups >= 1.0 { groups as usize } else { 0 }
+}
+
+/// Changes, or groups of them, that move the rate.
+fn screened(
+    measuring: &mut Measuring<'_>,
+    names: &[String],
+    possible: &mut Possible,
+    gap: &mut Gap,
+) -> Result<Vec<Vec<String>>> {
+    let least = measuring.request().least.ln_1p();
+    let mut screen = Screen::new(names.len(), ScreenRules { least, ..ScreenRules::default() });
+    let named = |members: &[usize]| -> Vec<String> {
+        members.iter().filter_map(|at| names.get(*at).cloned()).collect()
+    };
+    loop {
+        let fit = groups_that_fit(measuring, screen.found());
+        let groups = screen.next_round(fit);
+        if groups.is_empty() {
+            break;
+        }
+        let members: usize = groups.iter().map(Vec::len).sum();
+        measuring.note(format!(
+            "{} groups of {members} settings beside {}",
+            groups.len(),
+            gap.base
+        ));
+        let arms = groups.iter().map(|group| GapArm::Base(named(group)));
+        let arms: Vec<GapArm> = [GapArm::Base(Vec::new())].into_iter().chain(arms).collect();
+        let round = measuring.ask(arms, BLOCKS)?;
+        possible.take_faults(measuring, &round)?;
+        screen.record(groups.len(), &round.blocks);
+    }
+    if !screen.next_round(1).is_empty() {
+        measuring.note("the budget ends the search for more".to_owned());
+    }
+    let unmeasured = screen.stop();
+    let refused = |name: &String| possible.refused.contains_key(name);
+    let unknown = |members: &[usize], interval| {
+        let mut names = named(members);
+        names.retain(|name| !refused(name));
+        (!names.is_empty()).then_some(Unknown { names, interval })
+    };
+    gap.unknown.extend(unknown(&unmeasured, None));
+    let undecided = screen.undecided();
+    gap.unknown.extend(undecided.iter().filter_map(|it| unknown(&it.members, Some(it.interval))));
+    let survivors = screen.survivors().into_iter().map(|Finding { members, .. }| {
+        named(&members).into_iter().filter(|name| !refused(name)).collect()
+    });
+    Ok(survivors.filter(|names: &Vec<String>| !names.is_empty()).collect())
+}
+
+/// Measures the survivors alone, without each, and all together, beside both ends.
+fn account(
+    measuring: &mut Measuring<'_>,
+    mut survivors: Vec<Vec<String>>,
+    gap: &mut Gap,
+) -> Result<()> {
+    if survivors.is_empty() {
+        return Ok(());
+    }
+    if survivors.len() > CAUSES_MOST {
+        let rest = survivors.split_off(CAUSES_MOST - 1).concat();
+        survivors.push(rest);
+    }
+    let design = Design::new(survivors.len());
+    let on = |arm: Vec<usize>| -> Vec<String> {
+        arm.into_iter().flat_map(|at| survivors.get(at).cloned().unwrap_or_default()).collect()
+    };
+    let arms = design.arms().map(|arm| GapArm::Base(on(arm)));
+    let arms: Vec<GapArm> = arms.chain([GapArm::Goal]).collect();
+    measuring.note(format!(
+        "{} settings move the rate; measuring them alone and together",
+        survivors.iter().map(Vec::len).sum::<usize>()
+    ));
+    let least = measuring.request().least.ln_1p();
+    let mut blocks = Vec::new();
+    for number in 0..ACCOUNT_ROUNDS {
+        let count = if number == 0 { ACCOUNT_BLOCKS } else { BLOCKS };
+        let needed = seconds(measuring, arms.len() * count as usize);
+        let is_over = cost(measuring).seconds + needed > measuring.request().budget_seconds;
+        if number > 0 && is_over {
+            break;
+        }
+        let round = measuring.ask(arms.clone(), count)?;
+        if let Some(fault) = round.faults.values().next() {
+            bail!("measure settings together that were fine in other groups: {fault}");
+        }
+        blocks.extend(round.blocks);
+        let account = Account::of(&design, &blocks, CONFIDENCE);
+        let wide =
+            |effect: &Effect| effect.interval.is_none_or(|it| it.high - it.low > 2.0 * least);
+        let Some(account) = account else { continue };
+        let is_wide = wide(&account.rest) || account.effects.iter().any(wide);
+        gap.account = Some(account);
+        if !is_wide {
+            break;
+        }
+    }
+    let cause = |names: &Vec<String>| -> Cause {
+        let changes = names.iter().filter_map(|name| measuring.changes.get(name).cloned());
+        Cause { changes: changes.collect::<Vec<Intervention>>() }
+    };
+    gap.causes = survivors.iter().map(cause).collect();
+    sort(gap);
+    Ok(())
+}
+
+/// The largest effect first.
+fn sort(gap: &mut Gap) {
+    let Some(account) = &mut gap.account else { return };
+    let mut order: Vec<usize> = (0..gap.causes.len()).collect();
+    order.sort_by(|a, b| account.effects[*b].ln.abs().total_cmp(&account.effects[*a].ln.abs()));
+    gap.causes = order.iter().map(|at| gap.causes[*at].clone()).collect();
+    account.effects = order.iter().map(|at| account.effects[*at]).collect();
+    account.interactions = order.iter().map(|at| account.interactions[*at]).collect();
+}

@@ -1,0 +1,226 @@
+//! The gap between two targets as a short text, each line at most 80 columns wide, and as JSON.
+
+use std::time::Duration;
+
+use super::json::versioned;
+use rqps_analysis::gap::{Cause, Gap, Unknown};
+use rqps_model::{escape, units};
+use rqps_stats::Interval;
+use rqps_stats::factors::{Account, Effect};
+
+/// Version of the JSON form; it grows when a reader would have to change.
+pub const GAP_SCHEMA: u32 = 1;
+
+/// Columns of a line at most.
+const COLUMNS: usize = 80;
+/// Where ratios begin.
+const RATIO_AT: usize = 57;
+/// Refused changes that are told with their reason.
+const REFUSED_MOST: usize = 3;
+/// Smaller logarithms round to a ratio of 1.000.
+const VISIBLE: f64 = 0.0005;
+
+/// A gap with the version of this form.
+///
+/// # Errors
+/// A number that JSON cannot write.
+pub fn gap_json(gap: &Gap) -> serde_json::Result<String> {
+    versioned(GAP_SCHEMA, "gap", gap)
+}
+
+/// The text of a gap.
+pub fn gap_text(gap: &Gap) -> String {
+    let mut lines = Vec::new();
+    let Gap { base, goal, step, .. } = gap;
+    let whole = match &gap.account {
+        Some(account) => account.gap,
+        None => Effect { ln: gap.ends.ln, interval: gap.ends.interval },
+    };
+    lines.push(row(0, &format!("{step}: {base} relative to {goal}"), negative(whole)));
+    match &gap.account {
+        Some(account) => of_account(gap, account, &mut lines),
+        None => lines.push(format!("  {}", without_account(gap))),
+    }
+    lines.extend(gap.unknown.iter().map(of_unknown));
+    lines.extend(of_refused(gap));
+    let left_out: usize = gap.left_out.iter().map(|it| it.names.len()).sum();
+    lines.push(format!(
+        "{} settings differ and can be changed, {left_out} others are no change{}.",
+        gap.candidates,
+        if left_out > 0 { " (--format json)" } else { "" }
+    ));
+    lines.push(format!(
+        "{} runs in {} rounds, {}.",
+        gap.cost.runs,
+        gap.cost.rounds,
+        units::duration(Duration::from_secs_f64(gap.cost.seconds.round()))
+    ));
+    lines.into_iter().map(|line| escape::line(&cut(&line, COLUMNS)).into_owned() + "\n").collect()
+}
+
+/// The waterfall: what each change multiplies the rate by, until what is left.
+fn of_account(gap: &Gap, account: &Account, lines: &mut Vec<String>) {
+    let Gap { base, goal, .. } = gap;
+    lines.push(format!("  the rate of {base} times, with this of {goal}:"));
+    for (cause, effect) in gap.causes.iter().zip(&account.effects) {
+        let doubt = if effect.is_proven() { "" } else { " (not shown to matter)" };
+        lines.push(row(4, &(cause.text() + doubt), *effect));
+    }
+    if account.higher.ln.abs() >= VISIBLE {
+        lines.push(row(4, "interactions of three or more", account.higher));
+    }
+    lines.push(row(2, "together", account.together));
+    lines.push(row(2, &format!("unexplained: {goal} relative to that"), account.rest));
+    lines.extend(interactions(gap, account));
+}
+
+/// The changes that are worth something else beside others.
+fn interactions(gap: &Gap, account: &Account) -> Option<String> {
+    let matters = |by: &Effect| by.is_proven() && by.ln.abs() >= gap.least.ln_1p() / 2.0;
+    let all = gap.causes.iter().zip(&account.interactions).filter(|(_, by)| matters(by));
+    let named = |(cause, by): (&Cause, &Effect)| {
+        let name = cause.changes.first().map_or("", |change| change.name.as_str());
+        format!("{name} ({})", ratio(by.ln))
+    };
+    let named: Vec<String> = all.map(named).collect();
+    (!named.is_empty()).then(|| {
+        format!("  they interact; after all others instead of alone: {}", named.join(", "))
+    })
+}
+
+fn without_account(gap: &Gap) -> String {
+    let many = gap.candidates - gap.impossible.len().min(gap.candidates);
+    if !gap.ends.differ {
+        return "no difference was shown, so there is no gap to close".to_owned();
+    }
+    match many {
+        0 => "unexplained: no setting that differs can be changed".to_owned(),
+        many if gap.unknown.is_empty() => format!(
+            "unexplained: none of {many} settings moves the rate by {} or more",
+            format_args!("{:.1} %", 100.0 * gap.least)
+        ),
+        _ => "unexplained".to_owned(),
+    }
+}
+
+fn of_unknown(unknown: &Unknown) -> String {
+    let names = unknown.names.join(", ");
+    match unknown.interval {
+        Some(Interval { low, high }) => {
+            format!("undecided, [{}, {}]: {names}", ratio(low), ratio(high))
+        }
+        None => format!("not measured, for want of time: {names}"),
+    }
+}
+
+fn of_refused(gap: &Gap) -> Vec<String> {
+    let all = gap.impossible.iter().take(REFUSED_MOST);
+    let mut lines: Vec<String> =
+        all.map(|(name, why)| format!("not possible: {name}: {why}")).collect();
+    if let more @ 1.. = gap.impossible.len().saturating_sub(REFUSED_MOST) {
+        lines.push(format!("not possible: {more} more (--format json)"));
+    }
+    lines
+}
+
+/// A line with a ratio and its interval.
+fn row(indent: usize, words: &str, effect: Effect) -> String {
+    let interval = effect.interval.map(Interval::exp);
+    let interval = interval.map(|it| format!(" [{:.3}, {:.3}]", it.low, it.high));
+    let words = cut(&format!("{}{words}", " ".repeat(indent)), RATIO_AT - 1);
+    format!("{words:<RATIO_AT$}{}{}", ratio(effect.ln), interval.unwrap_or_default())
+}
+
+fn ratio(ln: f64) -> String {
+    format!("{:.3}", ln.exp())
+}
+
+/// The same the other way round.
+fn negative(effect: Effect) -> Effect {
+    let interval = effect.interval.map(|it| Interval { low: -it.high, high: -it.low });
+    Effect { ln: -effect.ln, interval }
+}
+
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use rqps_analysis::gap::{GapCost, GapEnds, LeftOut};
+    use rqps_model::gap::Intervention;
+
+    fn effect(ln: f64, half: f64) -> Effect {
+        Effect { ln, interval: Some(Interval { low: ln - half, high: ln + half }) }
+    }
+
+    fn cause(name: &str, to: &str) -> Cause {
+        let change = Intervention {
+            name: name.to_owned(),
+            from: "on".to_owned(),
+            to: to.to_owned(),
+            lines: Vec::new(),
+            effective: BTreeMap::new(),
+            loads_anew: false,
+            about: String::new(),
+        };
+        Cause { changes: vec![change] }
+    }
+
+    fn gap() -> Gap {
+        Gap {
+            step: "point-query".to_owned(),
+            base: "b".to_owned(),
+            goal: "a".to_owned(),
+            ends: GapEnds { ln: 0.3, interval: None, differ: true },
+            candidates: 40,
+            causes: vec![cause("jit", "off"), cause("work_mem", "4096")],
+            account: Some(Account {
+                gap: effect(0.3, 0.01),
+                effects: vec![effect(0.2, 0.01), effect(0.005, 0.01)],
+                interactions: vec![effect(0.05, 0.01), effect(0.0, 0.01)],
+                together: effect(0.205, 0.01),
+                higher: effect(0.0, 0.001),
+                rest: effect(0.095, 0.01),
+                blocks: 6,
+            }),
+            unknown: vec![Unknown { names: vec!["c".repeat(90)], interval: None }],
+            impossible: BTreeMap::from([("d".to_owned(), "FATAL: no".to_owned())]),
+            left_out: vec![LeftOut { reason: "x", names: vec!["port".to_owned()] }],
+            cost: GapCost { rounds: 5, runs: 120, seconds: 300.0 },
+            least: 0.01,
+        }
+    }
+
+    #[test]
+    fn the_rows_multiply_to_the_whole() {
+        let text = gap_text(&gap());
+        let expected = "\
+point-query: b relative to a                             0.741 [0.733, 0.748]
+  the rate of b times, with this of a:
+    jit = off                                            1.221 [1.209, 1.234]
+    work_mem = 4096 (not shown to matter)                1.005 [0.995, 1.015]
+  together                                               1.228 [1.215, 1.240]
+  unexplained: a relative to that                        1.100 [1.089, 1.111]
+  they interact; after all others instead of alone: jit (1.051)
+";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(text.contains("\nnot possible: d: FATAL: no\n"), "{text}");
+        assert!(text.lines().count() <= 20 && text.lines().all(|it| it.chars().count() <= COLUMNS));
+    }
+
+    #[test]
+    fn nothing_is_explained_that_no_change_moved() {
+        let none = Gap { account: None, unknown: Vec::new(), impossible: BTreeMap::new(), ..gap() };
+        let text = gap_text(&none);
+        assert!(text.contains("none of 40 settings moves the rate by 1.0 % or more"), "{text}");
+        let ends = GapEnds { differ: false, ..none.ends };
+        assert!(gap_text(&Gap { ends, ..none }).contains("no gap to close"));
+    }
+}

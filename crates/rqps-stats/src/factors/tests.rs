@@ -1,0 +1,172 @@
+use rqps_model::datagen::rng::Rng;
+
+use super::{Account, Design, Screen, ScreenRules};
+
+fn normal(rng: &mut Rng) -> f64 {
+    (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0
+}
+
+/// A server whose rate depends on settings, some of them in pairs.
+struct World {
+    settings: usize,
+    /// Setting → its effect.
+    effects: Vec<(usize, f64)>,
+    /// Two settings, and what they do only together.
+    pairs: Vec<(usize, usize, f64)>,
+    /// What no setting explains.
+    rest: f64,
+    noise: f64,
+}
+
+impl World {
+    fn level(&self, on: &[usize]) -> f64 {
+        let alone = self.effects.iter().filter(|(at, _)| on.contains(at)).map(|(_, by)| by);
+        let both = self.pairs.iter().filter(|(a, b, _)| on.contains(a) && on.contains(b));
+        alone.sum::<f64>() + both.map(|(_, _, by)| by).sum::<f64>()
+    }
+
+    /// Blocks of arms; the noise of a block is common to all of them.
+    fn blocks(&self, levels: &[f64], count: usize, rng: &mut Rng) -> Vec<Vec<f64>> {
+        let block = |_| {
+            let shift = 0.05 * normal(rng);
+            levels.iter().map(|level| level + shift + self.noise * normal(rng)).collect()
+        };
+        (0..count).map(block).collect()
+    }
+
+    fn screened(&self, rng: &mut Rng) -> Vec<Vec<usize>> {
+        let mut screen = Screen::new(self.settings, ScreenRules::default());
+        loop {
+            let groups = screen.next_round(usize::MAX);
+            if groups.is_empty() {
+                break;
+            }
+            let levels = groups.iter().map(|group| self.level(group));
+            let levels: Vec<f64> = [0.0].into_iter().chain(levels).collect();
+            screen.record(groups.len(), &self.blocks(&levels, 4, rng));
+        }
+        screen.survivors().into_iter().map(|found| found.members).collect()
+    }
+
+    fn account(&self, factors: &[Vec<usize>], blocks: usize, rng: &mut Rng) -> Account {
+        let design = Design::new(factors.len());
+        let on = |arm: Vec<usize>| -> Vec<usize> {
+            arm.into_iter().flat_map(|at| factors[at].clone()).collect()
+        };
+        let mut levels: Vec<f64> = design
+            .arms()
+            .map(|arm| {
+                self.level(&{
+                    let on: Vec<usize> = on(arm);
+                    on
+                })
+            })
+            .collect();
+        let all: Vec<usize> = (0..self.settings).collect();
+        levels.push(self.level(&all) + self.rest);
+        let blocks = self.blocks(&levels, blocks, rng);
+        Account::of(&design, &blocks, 0.95).expect("blocks")
+    }
+}
+
+#[test]
+fn five_of_forty_are_found_and_the_sum_is_the_whole() {
+    let (campaigns, mut found, mut wrong, mut covered) = (60, 0, 0, 0);
+    for seed in 0..campaigns {
+        let mut rng = Rng::new(seed);
+        let mut order: Vec<usize> = (0..40).collect();
+        for at in (1..40).rev() {
+            order.swap(at, rng.below(at as u64 + 1) as usize);
+        }
+        let sizes = [0.10, 0.06, -0.04, 0.03, 0.025];
+        let effects: Vec<(usize, f64)> = order.iter().copied().zip(sizes).collect();
+        let pairs = vec![(order[0], order[1], 0.05)];
+        let world = World { settings: 40, effects, pairs, rest: 0.02, noise: 0.004 };
+        let survivors = world.screened(&mut rng);
+        let account = world.account(&survivors, 6, &mut rng);
+        for (members, effect) in survivors.iter().zip(&account.effects) {
+            let real = members.iter().filter(|at| order[..5].contains(at)).count();
+            found += real;
+            wrong += usize::from(real == 0 && effect.is_proven());
+        }
+        let sum: f64 = account.effects.iter().map(|effect| effect.ln).sum();
+        assert!((sum + account.higher.ln - account.together.ln).abs() < 1e-12);
+        let rest = account.rest.interval.expect("several blocks");
+        let explained: Vec<usize> = survivors.concat();
+        let all: Vec<usize> = (0..40).collect();
+        let truth = world.level(&all) + world.rest - world.level(&explained);
+        covered += usize::from(rest.low <= truth && truth <= rest.high);
+    }
+    assert!(found >= 290, "{found} of 300 settings found");
+    assert!(wrong <= 3, "{wrong} settings without effect in {campaigns} campaigns");
+    assert!(covered >= 51, "the interval of the rest covers in {covered} of {campaigns}");
+}
+
+#[test]
+fn two_that_matter_only_together_are_found() {
+    let pairs = vec![(3, 4, 0.08)];
+    let world = World { settings: 20, effects: Vec::new(), pairs, rest: 0.0, noise: 0.003 };
+    let survivors = world.screened(&mut Rng::new(5));
+    // Parts that have only one of them are still, so their whole is one change.
+    assert_eq!(survivors, [vec![0, 1, 2, 3, 4]]);
+}
+
+#[test]
+fn equal_servers_have_no_factor() {
+    let (mut survivors, mut proven) = (0, 0);
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let (effects, pairs) = (Vec::new(), Vec::new());
+        let world = World { settings: 30, effects, pairs, rest: 0.0, noise: 0.005 };
+        let found = world.screened(&mut rng);
+        survivors += found.len();
+        let account = world.account(&found, 6, &mut rng);
+        proven += account.effects.iter().filter(|effect| effect.is_proven()).count();
+    }
+    assert!(survivors <= 15, "{survivors} in 60 campaigns, before they are confirmed");
+    assert!(proven <= 3, "{proven} of {survivors} confirmed in 60 campaigns");
+}
+
+#[test]
+fn shapley_values_are_averages_over_all_orders() {
+    let check = |factors: usize| {
+        let design = Design::new(factors);
+        let singles: Vec<Vec<usize>> = (0..factors).map(|at| vec![at]).collect();
+        let effects = (0..factors).map(|at| (at, 0.01 * (at + 1) as f64)).collect();
+        let pairs = vec![(0, 1, 0.04)];
+        let world = World { settings: factors, effects, pairs, rest: 0.5, noise: 0.0 };
+        let account = world.account(&singles, 3, &mut Rng::new(1));
+        for (at, effect) in account.effects.iter().enumerate() {
+            let expected = 0.01 * (at + 1) as f64 + if at < 2 { 0.02 } else { 0.0 };
+            assert!((effect.ln - expected).abs() < 1e-9, "{at} of {factors}: {effect:?}");
+            let more = if at < 2 { 0.04 } else { 0.0 };
+            assert!((account.interactions[at].ln - more).abs() < 1e-9, "{at} of {factors}");
+        }
+        assert!((account.rest.ln - 0.5).abs() < 1e-9 && account.higher.ln.abs() < 1e-9);
+        assert!((account.gap.ln - account.rest.ln - account.together.ln).abs() < 1e-9);
+        assert_eq!(design.arms().next(), Some(Vec::new()));
+    };
+    (2..=7).for_each(check);
+    assert_eq!(
+        (1..=7).map(|n| Design::new(n).arms().count()).collect::<Vec<_>>(),
+        [2, 4, 8, 10, 12, 14, 16]
+    );
+}
+
+#[test]
+fn groups_that_time_does_not_suffice_for_are_named() {
+    let world =
+        World { settings: 40, effects: vec![(7, 0.1)], pairs: Vec::new(), rest: 0.0, noise: 0.003 };
+    let mut screen = Screen::new(40, ScreenRules::default());
+    assert_eq!(screen.next_round(8).len(), 4);
+    let levels: Vec<f64> =
+        [vec![]].into_iter().chain(screen.next_round(8)).map(|group| world.level(&group)).collect();
+    screen.record(4, &world.blocks(&levels, 6, &mut Rng::new(3)));
+    assert_eq!(screen.stop(), Vec::<usize>::new());
+    let survivors = screen.survivors();
+    assert_eq!(survivors.len(), 1);
+    assert_eq!(survivors[0].members, (0..10).collect::<Vec<_>>());
+    let mut none = Screen::new(3, ScreenRules::default());
+    assert_eq!(none.stop(), [0, 1, 2]);
+    assert!(none.survivors().is_empty() && none.undecided().is_empty());
+}

@@ -1,0 +1,121 @@
+//! `rqps gap`: from two targets to what their settings are worth.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::program::text;
+use super::{run_in, words};
+
+/// The words of a gap between two configs of a DBMS.
+fn between(folder: &Path, build: &str, a: &str, b: &str) -> String {
+    fs::write(folder.join("a.conf"), a).expect("config");
+    fs::write(folder.join("b.conf"), b).expect("config");
+    let at = folder.display();
+    format!(
+        "gap a={build}:{at}/a.conf b={build}:{at}/b.conf --step point-query --set rows=1000 --set \
+         warmup_seconds=0 --out {at}/out"
+    )
+}
+
+fn found(line: &str, folder: &Path) -> Value {
+    let said = run_in(&words(&format!("{line} --format json")), folder);
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    let whole: Value = serde_json::from_slice(&said.stdout).expect("JSON");
+    whole["gap"].clone()
+}
+
+fn causes(gap: &Value) -> Vec<&str> {
+    let all = gap["causes"].as_array().expect("causes").iter();
+    all.flat_map(|cause| cause["changes"].as_array().expect("changes"))
+        .map(|change| change["name"].as_str().expect("a name"))
+        .collect()
+}
+
+fn ratio(effect: &Value) -> f64 {
+    effect["ln"].as_f64().expect("a logarithm").exp()
+}
+
+const FAST: &str = "mean_us = 100\nown_luck = true\nextra = 5\nidle = 1\n";
+const SLOW: &str = "mean_us = 110\nown_luck = true\nextra = 4\nidle = 2\nrefuses = extra = 5\n";
+
+#[test]
+fn a_setting_closes_a_gap_and_one_that_the_server_refuses_is_named() {
+    let folder = tempfile::tempdir().expect("folder");
+    let line = between(folder.path(), "fake@1", FAST, SLOW);
+    let first = found(&line, folder.path());
+    assert_eq!(causes(&first), ["mean_us"], "{first:#}");
+    let account = &first["account"];
+    assert!((ratio(&account["effects"][0]) - 1.1).abs() < 0.01, "{account:#}");
+    assert!((ratio(&account["rest"]) - 1.0).abs() < 0.01, "{account:#}");
+    let refused = first["impossible"]["extra"].as_str().expect("a reason");
+    assert!(refused.contains("extra has the invalid value 5"), "{refused}");
+
+    let again = format!("gap --resume {}/out", folder.path().display());
+    assert_eq!(found(&again, folder.path()), first);
+    // One that was cut off measures what is missing.
+    let log = folder.path().join("out/gap.json");
+    let mut half: Value = serde_json::from_slice(&fs::read(&log).expect("log")).expect("JSON");
+    half["rounds"].as_array_mut().expect("rounds").truncate(2);
+    fs::write(&log, half.to_string()).expect("write");
+    assert_eq!(causes(&found(&again, folder.path())), ["mean_us"]);
+    let shown = text(&run_in(&words(&again), folder.path()).stdout);
+    assert!(shown.contains("\n    mean_us = 100  "), "{shown}");
+    assert!(shown.contains("\nnot possible: extra: "), "{shown}");
+    assert!(shown.lines().count() <= 20 && shown.lines().all(|it| it.chars().count() <= 80));
+}
+
+#[test]
+fn the_mirrored_list_makes_the_fast_one_slow() {
+    let folder = tempfile::tempdir().expect("folder");
+    let line = between(folder.path(), "fake@1", FAST, SLOW);
+    let mirrored = found(&format!("{line} --from-b"), folder.path());
+    assert_eq!(causes(&mirrored), ["mean_us"], "{mirrored:#}");
+    assert_eq!((&mirrored["base"], &mirrored["goal"]), (&"a".into(), &"b".into()));
+    assert!((ratio(&mirrored["account"]["effects"][0]) - 1.0 / 1.1).abs() < 0.01);
+}
+
+#[test]
+fn equal_targets_have_no_gap() {
+    let folder = tempfile::tempdir().expect("folder");
+    let line = between(folder.path(), "fake@1", FAST, FAST);
+    let said = run_in(&words(&line), folder.path());
+    let shown = text(&said.stdout);
+    assert!(shown.contains("there is no gap to close"), "{shown}{}", text(&said.stderr));
+}
+
+#[test]
+fn what_no_gap_can_be_made_of_is_refused() {
+    let folder = tempfile::tempdir().expect("folder");
+    let check = |line: &str, expected: &str| {
+        let said = run_in(&words(line), folder.path());
+        let complaint = text(&said.stderr);
+        assert_eq!(said.status.code(), Some(2), "{line}: {complaint}");
+        assert!(complaint.contains(expected), "{line}: {complaint}");
+    };
+    check("gap sqlite", "name two targets");
+    check("gap sqlite sqlite:small-cache", "--step");
+    check("gap sqlite sqlite:small-cache --step nothing", "nothing");
+    check("gap sqlite sqlite:small-cache --step scan --least 100", "--least");
+    check("gap --resume /nowhere", "resume a gap");
+    assert!(!folder.path().join("rqps-results").exists(), "a refusal makes no folder");
+}
+
+#[test]
+fn the_pragma_that_matters_is_found() {
+    let folder = tempfile::tempdir().expect("folder");
+    let common = "synchronous = 0\nbusy_timeout = 10000\n";
+    let a = format!("{common}journal_mode = WAL\ntemp_store = 2\nwal_autocheckpoint = 900\n");
+    let b = format!("{common}journal_mode = DELETE\ntemp_store = 1\nwal_autocheckpoint = 800\n");
+    let line = between(folder.path(), "sqlite", &a, &b).replace("point-query", "update-nonindex");
+    let gap = found(
+        &format!(
+            "{line} --set write_seconds=0.2 --set read_seconds=0.1 --set settle_scale=0 --least 30"
+        ),
+        folder.path(),
+    );
+    assert_eq!(causes(&gap).first(), Some(&"journal_mode"), "{gap:#}");
+    assert!(ratio(&gap["account"]["effects"][0]) > 1.2, "{gap:#}");
+    assert_eq!(gap["candidates"], 3, "{gap:#}");
+}
