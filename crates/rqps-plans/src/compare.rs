@@ -86,6 +86,8 @@ pub struct Difference {
 
 /// Compares two plans, whose texts the module of the DBMS has normalised.
 pub fn compare(old: &PlanNode, new: &PlanNode) -> Difference {
+    let of_one = old.leaves().len() == 1 || new.leaves().len() == 1;
+    let (old, new) = (&canonical(old, of_one), &canonical(new, of_one));
     let mut notes: Vec<(PlanClass, String)> = Vec::new();
     let (serial_old, serial_new) = (serial(old), serial(new));
     if shape(old, true) == shape(new, true) {
@@ -160,6 +162,72 @@ fn rows_note(old: &PlanNode, new: &PlanNode) -> Option<String> {
     })
 }
 
+/// The plan with names that do not depend on the version: a table that is read once has its own
+/// name, whatever alias a version gives to it as a partition; columns have the name of their table,
+/// but not where they belong to a partition, or where one side reads only one table.
+fn canonical(plan: &PlanNode, of_one: bool) -> PlanNode {
+    let (mut aliases, mut parts) = (BTreeMap::new(), BTreeSet::new());
+    plan.walk(&mut |node| {
+        if let (Some(alias), Some(relation)) = (&node.alias, &node.relation) {
+            aliases.entry(relation.clone()).or_insert_with(BTreeSet::new).insert(alias.clone());
+        }
+        if matches!(node.kind.as_str(), "Append" | "Merge Append") {
+            parts.extend(node.leaves().into_iter().map(str::to_owned));
+        }
+    });
+    let mut names: BTreeMap<String, String> =
+        plan.leaves().into_iter().map(|alias| (alias.to_owned(), alias.to_owned())).collect();
+    for (relation, aliases) in aliases {
+        let mut aliases = aliases.into_iter();
+        if let (Some(only), None) = (aliases.next(), aliases.next()) {
+            names.insert(only, relation);
+        }
+    }
+    let qualifier = |word: &str| {
+        let name = names.get(word).filter(|_| !of_one && !parts.contains(word));
+        name.map_or_else(String::new, |name| format!("{name}."))
+    };
+    let mut plan = plan.clone();
+    plan.change(&mut |node| {
+        for condition in &mut node.conditions {
+            condition.text = requalified(&condition.text, &qualifier);
+        }
+        node.alias = node.alias.take().map(|alias| names.get(&alias).cloned().unwrap_or(alias));
+    });
+    plan
+}
+
+/// A text with other names before the points of `name.column`.
+fn requalified(text: &str, qualifier: &dyn Fn(&str) -> String) -> String {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+    let mut made = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(begin) = rest.find(is_word) {
+        let word: &str = &rest[begin..];
+        let end = word.find(|c| !is_word(c)).unwrap_or(word.len());
+        let (word, after) = word.split_at(end);
+        made.push_str(&rest[..begin]);
+        let is_name = !word.starts_with(|c: char| c.is_ascii_digit());
+        let before_column = after.strip_prefix('.').filter(|it| it.starts_with(is_word_or_quote));
+        match before_column {
+            Some(column) if is_name => {
+                made.push_str(&qualifier(word));
+                rest = column;
+            }
+            _ => {
+                made.push_str(word);
+                rest = after;
+            }
+        }
+    }
+    made.push_str(rest);
+    made
+}
+
+fn is_word_or_quote(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '"'
+}
+
 /// Cost of the new plan by that of the old one.
 pub fn cost_ratio(old: &PlanNode, new: &PlanNode) -> Option<f64> {
     let ratio = new.cost? / old.cost?;
@@ -183,9 +251,15 @@ fn shape(node: &PlanNode, with_conditions: bool) -> PlanNode {
             node.conditions.clear();
         }
         // Subqueries are numbered and listed in the order in which a version meets them.
-        let order = |child: &PlanNode| child.role.clone();
-        node.children.sort_by_key(order);
+        node.role = node.role.take().map(|role| {
+            let name = role.split(" (").next().unwrap_or_default();
+            let is_numbered = ["InitPlan ", "SubPlan "].iter().any(|it| name.starts_with(it));
+            if is_numbered { name.trim_end_matches(|c: char| c.is_ascii_digit()) } else { name }
+                .to_owned()
+        });
     });
+    // Roles of children are changed by now.
+    node.change(&mut |node| node.children.sort_by_key(|child| child.role.clone()));
     node
 }
 

@@ -11,6 +11,7 @@
 mod compare;
 pub mod mysql;
 mod place;
+pub mod postgres;
 mod rehearsal;
 mod report;
 mod sql_file;

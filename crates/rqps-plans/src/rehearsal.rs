@@ -202,7 +202,17 @@ fn judge_one(statement: &Statement, rehearsal: &mut Rehearsal) -> Result<Judged>
     let old = answer(&mut *rehearsal.old, statement, &rehearsal.old_name)?;
     let new = answer(&mut *rehearsal.new, statement, &rehearsal.new_name)?;
     let own = match &mut rehearsal.source {
-        Some(source) => Some(answer(&mut **source, statement, "the source")?),
+        Some(source) => match answer(&mut **source, statement, "the source") {
+            Ok(answer) => Some(answer),
+            Err(error) => {
+                // Both versions still plan, unchecked.
+                rehearsal.source = None;
+                let from = statement.number;
+                let note = format!("from statement {from} on, no plan is checked: {error:#}");
+                rehearsal.notes.push(note);
+                None
+            }
+        },
         None => None,
     };
     match (old, new) {

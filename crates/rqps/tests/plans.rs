@@ -10,7 +10,7 @@ mod log;
 mod program;
 mod server_place;
 mod skipped;
-#[allow(dead_code, reason = "other tests look at tables")]
+#[allow(dead_code, reason = "other tests read the sessions of the server's log")]
 mod theirs;
 
 use std::fs;
@@ -18,7 +18,9 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use program::{rqps_in, said, text};
+use rqps_model::build::Dbms;
 use serde_json::Value as Json;
+use theirs::Theirs;
 
 /// Classes of the statements of a report, in their order.
 fn classes(output: &Output) -> Vec<String> {
@@ -309,4 +311,172 @@ fn two_versions_of_mysql_load_the_data_and_differ_in_what_they_parse() {
 #[test]
 fn published_cases_of_mysql_come_out() {
     check_cases("published_cases_of_mysql_come_out", "mysql", &[]);
+}
+
+#[test]
+fn published_cases_of_postgres_come_out() {
+    let _turn = program::turn();
+    // What it shows comes when it runs.
+    check_cases("published_cases_of_postgres_come_out", "postgres", &["14-search-path"]);
+}
+
+/// Tables with all that needs care: partitions, types of their own, dropped and generated columns,
+/// all kinds of indexes, extended statistics.
+const SCHEMA: &str = "\
+CREATE SCHEMA app;
+ALTER DATABASE rqps SET search_path = app, public;
+SET search_path = app, public;
+CREATE TYPE app.state AS ENUM ('new', 'paid', 'sent');
+CREATE DOMAIN app.amount AS numeric CHECK (VALUE >= 0);
+CREATE TABLE app.customer (gone text, id int PRIMARY KEY, name text NOT NULL, \"Home Town\" \
+    varchar(30), tags text[]);
+ALTER TABLE app.customer DROP COLUMN gone;
+CREATE INDEX ON app.customer (lower(name));
+CREATE INDEX ON app.customer USING gin (tags);
+CREATE TABLE app.orders (id bigint, customer int NOT NULL, day date NOT NULL, state app.state, \
+    total app.amount, during daterange, half int GENERATED ALWAYS AS (customer / 2) STORED, \
+    PRIMARY KEY (id, day)) PARTITION BY RANGE (day);
+CREATE TABLE app.orders_1 PARTITION OF app.orders FOR VALUES FROM ('2024-01-01') TO ('2024-07-01');
+CREATE TABLE app.orders_rest PARTITION OF app.orders DEFAULT;
+CREATE INDEX orders_customer ON app.orders (customer);
+ALTER TABLE app.orders ADD FOREIGN KEY (customer) REFERENCES app.customer (id);
+CREATE INDEX orders_during ON app.orders_1 USING gist (during);
+CREATE TABLE app.event (id bigserial PRIMARY KEY, kind int, sub int, at timestamp, v float8);
+CREATE INDEX event_at ON app.event USING brin (at);
+CREATE INDEX event_kind ON app.event (kind, sub) WHERE v > 0.5;
+CREATE INDEX event_time ON app.event (at);
+CREATE STATISTICS app.event_kinds (ndistinct, dependencies, mcv) ON kind, sub FROM app.event;
+CREATE STATISTICS app.event_half ON (kind / 2) FROM app.event;
+CREATE VIEW app.rich WITH (security_barrier) AS SELECT * FROM app.customer WHERE id % 7 = 0;
+CREATE MATERIALIZED VIEW app.totals AS SELECT customer, count(*) AS n FROM app.orders GROUP BY 1;
+CREATE AGGREGATE app.product (int) (SFUNC = int4mul, STYPE = int, INITCOND = '1');
+CREATE FUNCTION app.fee(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT max(id) FROM customer';
+CREATE MATERIALIZED VIEW app.fees AS SELECT app.fee(1) WITH NO DATA;
+";
+
+const DATA: &str = "\
+INSERT INTO app.customer SELECT i, 'Name ' || i, 'town ' || i % 37, ARRAY['t' || i % 5] FROM \
+    generate_series(1, 5000) i;
+INSERT INTO app.orders SELECT i, 1 + i * 7 % 5000, date '2024-01-01' + (i % 400)::int, \
+    (ARRAY['new','paid','sent'])[1 + i % 3]::app.state, i % 1000, daterange(date '2024-01-01' + (i \
+    % 400)::int, date '2024-01-01' + (i % 400 + i % 30)::int) FROM generate_series(1, 40000) i;
+INSERT INTO app.event SELECT i, i % 100, (i % 100) / 10, timestamp '2024-01-01' + i * interval '1 \
+    minute', (i % 97) / 97.0 FROM generate_series(1, 100000) i;
+REFRESH MATERIALIZED VIEW app.totals;
+VACUUM ANALYZE;
+";
+
+const STATEMENTS: &str = "\
+SELECT * FROM customer WHERE lower(name) = 'name 7';
+SELECT count(*) FROM customer WHERE tags @> ARRAY['t4'];
+SELECT * FROM customer c JOIN orders o ON o.customer = c.id WHERE \"Home Town\" = 'town 3' AND \
+    state = 'paid' AND total < 90;
+SELECT count(*) FROM orders WHERE day BETWEEN '2024-03-01' AND '2024-03-03';
+SELECT count(*) FROM orders_1 WHERE during && daterange('2024-02-01', '2024-02-02');
+SELECT count(*) FROM event WHERE at > '2024-03-10 10:30';
+SELECT kind, sub, count(*) FROM event GROUP BY 1, 2;
+SELECT count(*) FROM event WHERE kind = 7 AND sub = 0;
+SELECT count(*) FROM event WHERE kind / 2 = 3;
+SELECT * FROM rich WHERE name LIKE 'Name 7%';
+SELECT app.product(n::int) FROM totals WHERE customer < 10;
+SELECT half, count(*), rank() OVER (ORDER BY count(*)) FROM orders WHERE half < 50 GROUP BY 1;
+SELECT count(*) FROM event WHERE at > $1 AND kind = $2;
+UPDATE orders SET total = 1 WHERE customer = 5 AND day = '2024-02-02';
+REFRESH MATERIALIZED VIEW totals;
+";
+
+fn write_case(folder: &Path) {
+    for (name, text) in [("schema.sql", SCHEMA), ("data.sql", DATA), ("q.sql", STATEMENTS)] {
+        fs::write(folder.join(name), text).unwrap();
+    }
+}
+
+#[test]
+fn a_server_without_rows_plans_as_one_with_them() {
+    let test = "a_server_without_rows_plans_as_one_with_them";
+    let _turn = program::turn();
+    let versions = ["postgres@16.10.0", "postgres@17.6.0"];
+    for version in versions {
+        if let Err(why) = builds::roots("", &[version]) {
+            return skipped::note(test, &why);
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    write_case(folder.path());
+    let files = ["--schema", "schema.sql", "--data", "data.sql", "--format", "json"];
+    let mut command = rqps_in(&["plans", versions[0], versions[1]], folder.path());
+    command.args(files).args(["--statements", "q.sql", "-o", "out"]);
+    let output = command.args(["--sql", "REFRESH MATERIALIZED VIEW fees"]).output().unwrap();
+    let report: Json = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", said(&output)));
+    assert_eq!(report["notes"].as_array().unwrap().len(), 0, "{report:#}");
+    for (index, one) in report["statements"].as_array().unwrap().iter().enumerate() {
+        // From 17 on, the function finds no table: its schema is not that of the session.
+        let class = if index == 0 { "error" } else { "same" };
+        assert_eq!(one["class"].as_str(), Some(class), "{one:#}");
+        assert_eq!(one["warnings"].as_array().unwrap().len(), 0, "{one:#}");
+    }
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let words = report["statements"][0]["new_error"].as_str().unwrap();
+    assert!(words.contains("\"customer\" does not exist"), "{words}");
+    let page = fs::read_to_string(folder.path().join("out/plans.html")).unwrap();
+    assert!(page.contains("relation \"customer\" does not exist</span>"), "{page}");
+}
+
+/// First words of the statements in a log, whatever their protocol.
+fn first_words(log: &str) -> Vec<String> {
+    let statement = |line: &str| {
+        let (_, rest) = line.split_once("LOG:  statement: ").or_else(|| {
+            let (head, rest) = line.split_once(": ")?.1.split_once(": ")?;
+            head.contains("execute").then_some((head, rest))
+        })?;
+        rest.split_whitespace().next().map(str::to_owned)
+    };
+    log.lines().filter_map(statement).collect()
+}
+
+#[test]
+fn a_source_is_only_read_and_its_values_stay_without_a_yes() {
+    let test = "a_source_is_only_read_and_its_values_stay_without_a_yes";
+    let Some(server) = Theirs::start(test, "postgres@16.10.0", Dbms::Postgres) else { return };
+    for sql in SCHEMA.split(";\n").chain(DATA.split(";\n")) {
+        if !sql.trim().is_empty() {
+            server.owner(&[sql]);
+        }
+    }
+    server.owner(&["CREATE ROLE watcher LOGIN", "GRANT pg_monitor TO watcher"]);
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("q.sql"), STATEMENTS).unwrap();
+    let owner = server.dsn("");
+    let dsn = owner.trim_start_matches('=').replacen(&server.login.user, "watcher", 1);
+    let mark = server.log_length();
+    let plans = |more: &[&str]| {
+        let words = ["plans", &dsn, "--to", "postgres@16.10.0", "--format", "json"];
+        let mut command = rqps_in(&words, folder.path());
+        command.args(["--statements", "q.sql"]).args(more).output().unwrap()
+    };
+    // This role sees no statistics: the report says what it lacks.
+    let output = plans(&[]);
+    let report: Json = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", said(&output)));
+    assert!(report["notes"].to_string().contains("GRANT pg_read_all_data"), "{report:#}");
+    assert!(report["statements"][0]["warnings"].to_string().contains("does not explain"));
+    server.owner(&["GRANT pg_read_all_data TO watcher"]);
+    let refused = plans(&[]);
+    assert_eq!(refused.status.code(), Some(4), "{}", said(&refused));
+    assert!(said(&refused).contains("app.customer"), "{}", said(&refused));
+    let output = plans(&["--yes"]);
+    let report: Json = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", said(&output)));
+    for one in report["statements"].as_array().unwrap() {
+        assert_eq!(one["class"], "same", "{one:#}");
+    }
+    assert_eq!(report["notes"].as_array().unwrap().len(), 0, "{report:#}");
+    let log = server.log_since(mark);
+    let words = first_words(&log);
+    let granted = words.iter().filter(|word| *word == "GRANT").count();
+    assert_eq!(granted, 1, "the owner's");
+    let allowed = ["SELECT", "EXPLAIN", "SET", "RESET", "GRANT"];
+    let other = words.iter().find(|word| !allowed.contains(&word.as_str()));
+    assert!(other.is_none() && words.len() > 100, "{other:?} of {}", words.len());
 }

@@ -70,3 +70,25 @@ fn direction_index_and_keys_are_compared() {
     check(&of("Forward", "x"), &of("Backward", "x"), PlanClass::AccessPath, "Backward");
     check(&of("Forward", "x"), &of("Forward", "x DESC"), PlanClass::Conditions, "x DESC");
 }
+
+#[test]
+fn names_of_partitions_are_those_of_their_tables() {
+    let part = |relation: &str, alias: &str| {
+        let mut node = PlanNode { relation: Some(relation.to_owned()), ..scan(alias) };
+        node.condition("Filter", "(day > 1.5)");
+        node
+    };
+    let plan = |aliases: [&str; 2], key: &str| {
+        let children = vec![part("p_2024", aliases[0]), part("p_2025", aliases[1])];
+        let append = PlanNode { children, ..PlanNode::of("Append") };
+        let other = PlanNode { relation: Some("customer".to_owned()), ..scan("c") };
+        let mut root = join("Hash Join", append, other);
+        root.condition("Hash Cond", key);
+        root
+    };
+    let old = plan(["p_2024", "p_2025"], "(p_2024.customer = c.id)");
+    let new = plan(["p_1", "p_2"], "(p.customer = c.id)");
+    check(&old, &new, PlanClass::Same, "");
+    let other = plan(["p_1", "p_2"], "(p.customer = c.other)");
+    check(&old, &other, PlanClass::Conditions, "customer.id");
+}

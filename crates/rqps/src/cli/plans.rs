@@ -20,6 +20,7 @@ use rqps_model::build::{Build, BuildSource, Dbms, Version};
 use rqps_model::dialect::Dialect;
 use rqps_model::target::Target;
 use rqps_plans::mysql::{self, MysqlSource};
+use rqps_plans::postgres::{self, PostgresSource};
 use rqps_plans::sqlite::{self, SqliteSource};
 use rqps_plans::{PrivatePlace, Rehearsal, Report, SourceFiles, Statement};
 use rqps_wire::dsn::{self, Dsn};
@@ -55,7 +56,8 @@ pub(super) struct Plans {
     /// SQLite in rqps]
     #[arg(long, value_name = "TARGET", add = ArgValueCompleter::new(completion::targets))]
     pub from: Option<String>,
-    /// A file of SQL statements to plan; repeatable
+    /// A file of SQL statements to plan; repeatable [default: for a DSN of Postgres, the statements
+    /// of pg_stat_statements that take most of the time]
     #[arg(long, value_name = "FILE", help_heading = "Statements")]
     pub statements: Vec<PathBuf>,
     /// A statement to plan; repeatable
@@ -86,6 +88,12 @@ pub(super) struct Plans {
     pub cache: CacheFolder,
 }
 
+/// Most statements that come from the server's own statistics.
+const MOST: usize = 200;
+
+/// Most tables that a question names.
+const NAMED: usize = 12;
+
 /// Where schema and statistics come from.
 enum Source {
     File(PathBuf),
@@ -114,6 +122,11 @@ pub(super) fn plans(words: &Plans) -> Result<u8> {
     }
     for path in &words.statements {
         rqps_plans::statements_of(path, dialect, &mut statements)?;
+    }
+    if let (true, Source::Server(dsn), Dialect::Postgres) =
+        (statements.is_empty(), &sides.source, dialect)
+    {
+        statements = postgres(dsn)?.statements(MOST)?;
     }
     if statements.is_empty() {
         bail!("compare plans of no statement\nhint: name files with --statements FILE");
@@ -163,7 +176,32 @@ fn prepare(
         (Dialect::Mysql, _) => {
             mysql::prepare((old, new), &MysqlSource::Made(files), statements, place, tell)
         }
-        _ => bail!("compare plans of {}: rqps has no planner of it yet", sides.old.dbms),
+        (Dialect::Postgres, Source::Server(dsn)) => {
+            let mut source = postgres(dsn)?;
+            let tables = source.tables_with_values()?;
+            if !tables.is_empty() {
+                ask_for_values(words, &named(&tables))?;
+            }
+            postgres::prepare((old, new), source, place, tell)
+        }
+        (Dialect::Postgres, _) => {
+            let source = PostgresSource::make(old, &files, place, tell)?;
+            postgres::prepare((old, new), source, place, tell)
+        }
+        _ => bail!("compare plans of {}: rqps has no planner of it", sides.old.dbms),
+    }
+}
+
+fn postgres(dsn: &Dsn) -> Result<PostgresSource> {
+    PostgresSource::connect(&dsn.address, &dsn.login)
+        .with_context(|| format!("read the source {}", dsn.address))
+}
+
+fn named(tables: &[String]) -> String {
+    let shown = tables[..tables.len().min(NAMED)].join(", ");
+    match tables.len().saturating_sub(NAMED) {
+        0 => format!("of {shown}"),
+        more => format!("of {shown}, and {more} more tables"),
     }
 }
 
@@ -237,8 +275,10 @@ fn server(text: &str) -> Result<Dsn> {
 /// The version of a server as a target.
 fn version_word(dsn: &Dsn) -> Result<String> {
     let doing = || format!("ask {} for its version", dsn.address);
-    if dsn.dialect() != Dialect::Mysql {
-        bail!("{}: rqps has no planner of it yet", doing());
+    match dsn.dialect() {
+        Dialect::Mysql => {}
+        Dialect::Postgres => return Ok(format!("postgres@{}", postgres(dsn)?.version()?)),
+        _ => bail!("{}: rqps has no planner of it", doing()),
     }
     let client = MysqlClient::connect(&dsn.address, &dsn.login, CONNECT).with_context(doing)?;
     let reported = client.server_version().to_owned();
@@ -250,14 +290,27 @@ fn version_word(dsn: &Dsn) -> Result<String> {
 
 fn builds(words: &Plans, sides: &Sides) -> Result<(Build, Build)> {
     let cache = lab::open_cache(&folders::cache(words.cache.cache.as_deref()))?;
-    let old = build(&sides.old, &cache);
     let is_asked = matches!(sides.source, Source::Server(_)) && words.from.is_none();
-    let old = if is_asked {
-        old.context("get the version of the source\nhint: name a near one that `rqps builds` lists with --from")?
-    } else {
-        old?
+    let old = match build(&sides.old, &cache) {
+        Err(error) if is_asked => near(&sides.old, &cache).ok_or_else(|| {
+            error.context(
+                "get the version of the source\nhint: name a near one that `rqps builds` lists \
+                 with --from",
+            )
+        })?,
+        old => old?,
     };
     Ok((old, build(&sides.new, &cache)?))
+}
+
+/// The newest build of the branch of a Postgres, whose minor versions plan alike.
+fn near(wanted: &Target, cache: &Cache) -> Option<Build> {
+    let BuildSource::Version { version, .. } = &wanted.source else { return None };
+    let major = version.numbers().first().copied().filter(|_| wanted.dbms == Dbms::Postgres)?;
+    let target = words::targets(&[format!("postgres@{major}")]).ok()?;
+    let build = build(target.first()?, cache).ok()?;
+    info!("rqps: no build of {version}: {} stands for it", build.manifest.version);
+    Some(build)
 }
 
 fn build(target: &Target, cache: &Cache) -> Result<Build> {
