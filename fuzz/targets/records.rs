@@ -8,6 +8,7 @@ use rqps_analysis::histogram::Histogram;
 use rqps_lab::benchmarks;
 use rqps_model::bisection::BisectionRequest;
 use rqps_model::block::BlockReport;
+use rqps_model::gap::GapLog;
 use rqps_model::gate::Calibration;
 use rqps_model::host::{self, Host};
 use rqps_model::layout::LayoutRates;
@@ -26,6 +27,7 @@ pub(super) fn records(bytes: &[u8]) {
     let _ = serde_json::from_str::<Calibration>(&source);
     let _ = serde_json::from_str::<LayoutRates>(&source);
     let _ = serde_json::from_str::<BisectionRequest>(&source);
+    let _ = serde_json::from_str::<GapLog>(&source);
     if let Ok(found) = serde_json::from_str::<Host>(&source) {
         let _ = host::fingerprint(&found);
     }

@@ -14,7 +14,9 @@ use crate::cli::workload_args::{SittingArgs, WorkloadArgs};
 use crate::cli::{exit, folders, hosts, own_workload, print, vector};
 use rqps_lab::campaign::gap::{GapEnd, close as close_gap};
 use rqps_lab::plan::{Interleave, Plan, PlanDraft, file};
+use rqps_model::build::BuildSource;
 use rqps_model::gap::GapRequest;
+use rqps_model::target::Target;
 use rqps_report::{gap_json, gap_text};
 use rqps_results::GapFolder;
 
@@ -84,6 +86,19 @@ fn begin(words: &GapArgs) -> Result<GapFolder> {
     let plan = plan_of(&words.targets, &shape)?;
     hosts::refuse_server(&plan, "rqps gap")?;
     check_step(&plan, &step)?;
+    if let [a, b] = plan.targets.as_slice()
+        && a.dbms.dialect() != b.dbms.dialect()
+    {
+        bail!("gap: {} and {} have no settings in common", a.label, b.label);
+    }
+    let changed = if words.from_b { plan.targets.first() } else { plan.targets.last() };
+    if let Some(Target { label, source: BuildSource::Dsn(_), .. }) = changed {
+        bail!(
+            "gap: {label} is a server that somebody else runs, and rqps changes none of its \
+             settings\nhint: put its settings into the other target{}",
+            if words.from_b { ": leave --from-b out" } else { " with --from-b" }
+        );
+    }
     let labels: Vec<String> = plan.targets.iter().map(|target| target.label.clone()).collect();
     let out = folders::results(words.folders.out.as_deref(), &labels);
     // In turns, what they watch for cancels, and no block is repeated for it.

@@ -98,6 +98,9 @@ fn what_no_gap_can_be_made_of_is_refused() {
     check("gap sqlite sqlite:small-cache", "--step");
     check("gap sqlite sqlite:small-cache --step nothing", "nothing");
     check("gap sqlite sqlite:small-cache --step scan --least 100", "--least");
+    check("gap sqlite mysql=mysql://me@127.0.0.1:1/app --step point-query", "settings in common");
+    let dsn = "mysql=mysql://me@127.0.0.1:1/app";
+    check(&format!("gap mysql@8.0.33 {dsn} --step point-query"), "with --from-b");
     check("gap --resume /nowhere", "resume a gap");
     assert!(!folder.path().join("rqps-results").exists(), "a refusal makes no folder");
 }

@@ -115,7 +115,7 @@ fn named_in(words: &str, names: &[String]) -> Vec<(String, String)> {
             })
         };
         for name in names.iter().filter(is_named) {
-            found.entry(name.clone()).or_insert_with(|| line.trim().to_owned());
+            found.entry(name.clone()).or_insert_with(|| words_of(line).to_owned());
         }
     }
     found.into_iter().collect()
@@ -124,7 +124,15 @@ fn named_in(words: &str, names: &[String]) -> Vec<(String, String)> {
 /// What a server said last, in one line.
 fn last_words(words: &str) -> String {
     let line = words.lines().rev().find(|line| !line.trim().is_empty());
-    line.unwrap_or_default().trim().to_owned()
+    words_of(line.unwrap_or_default()).to_owned()
+}
+
+/// A line of a log without its time, its marks and the path of the program.
+fn words_of(line: &str) -> &str {
+    const BEFORE: [&str; 6] =
+        ["mysqld: ", "mariadbd: ", "[Server] ", "[ERROR] ", "FATAL:  ", "FATAL: "];
+    let found = BEFORE.iter().find_map(|mark| line.split_once(mark));
+    found.map_or(line, |(_, words)| words).trim_start_matches('|').trim()
 }
 
 #[cfg(test)]
@@ -139,6 +147,8 @@ mod tests {
         let found = named_in(words, &names);
         let found: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(found, ["work_mem"]);
-        assert_eq!(last_words("a\n  b \n\n"), "b");
+        assert_eq!(last_words("a\n  | b \n\n"), "b");
+        let line = "| 2026-11-27T04:19:08Z 0 [ERROR] [MY-1] [Server] /x/bin/mysqld: Empty value.";
+        assert_eq!(words_of(line), "Empty value.");
     }
 }

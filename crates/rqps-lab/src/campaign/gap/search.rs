@@ -127,16 +127,7 @@ fn ends(measuring: &mut Measuring<'_>) -> Result<(GapEnds, GapRound)> {
 
 /// The settings that differ.
 fn found(measuring: &Measuring<'_>, first: &GapRound) -> Result<Candidates> {
-    let (base, goal) = measuring.ends()?;
-    if base.dbms.dialect() != goal.dbms.dialect() {
-        bail!(
-            "close the gap between {} and {}: they have no settings in common, so none can be put \
-             into the other",
-            base.label,
-            goal.label
-        );
-    }
-    let dialect = base.dbms.dialect();
+    let dialect = measuring.ends()?.0.dbms.dialect();
     match measuring.settings(first)?.as_slice() {
         [base, goal] => Ok(candidates(dialect, base, goal)),
         _ => bail!("close the gap: no settings"),
