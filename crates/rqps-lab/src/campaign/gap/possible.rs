@@ -132,7 +132,7 @@ fn words_of(line: &str) -> &str {
     const BEFORE: [&str; 6] =
         ["mysqld: ", "mariadbd: ", "[Server] ", "[ERROR] ", "FATAL:  ", "FATAL: "];
     let found = BEFORE.iter().find_map(|mark| line.split_once(mark));
-    found.map_or(line, |(_, words)| words).trim_start_matches('|').trim()
+    found.map_or(line, |(_, words)| words).trim().trim_start_matches('|').trim()
 }
 
 #[cfg(test)]
