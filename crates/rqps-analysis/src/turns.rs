@@ -55,7 +55,8 @@ pub fn share_between_turns(comparison: &Comparison) -> Option<f64> {
         let mut blocks: BTreeMap<PairKey<'_>, Window> = BTreeMap::new();
         for sample in step.targets.iter().flat_map(|target| &target.samples) {
             let outcome = &sample.record.outcome;
-            if let Some(turns) = &outcome.turns {
+            // Windows of processes in turns do not begin together.
+            if let Some(turns) = outcome.turns.as_ref().filter(|turns| !turns.shares.is_empty()) {
                 let block = blocks.entry(pair_key(&comparison.runs[sample.run])).or_default();
                 block.take(outcome.seconds, turns);
             }

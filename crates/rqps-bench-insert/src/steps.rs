@@ -4,7 +4,7 @@ use crate::schema::{self, Partitioning};
 use crate::settings::shape;
 use rqps_bench::spec::Counting;
 use rqps_driver::workload::select::{Companions, SelectError, select};
-use rqps_model::benchmark::{Group, Phase, Prerequisite, RateUnit, Step, Workload};
+use rqps_model::benchmark::{Group, Phase, Prerequisite, RateUnit, Step, StepTurns, Workload};
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
 use rqps_model::insert::{
@@ -262,6 +262,7 @@ fn write_step(name: &str, seconds: f64, detail: String, work: InsertWork) -> Ste
         detail,
         makes: work.loads().then_some(Prerequisite::Table),
         needs: work.setup.is_empty().then_some(Prerequisite::Table),
+        turns: StepTurns::Processes,
         ..Step::new(name, Group::Load, RateUnit::RowsInserted, work)
     }
 }

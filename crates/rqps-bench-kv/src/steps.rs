@@ -2,7 +2,9 @@
 
 use rqps_bench::spec::{Counting, DataSize, all_rows};
 use rqps_driver::workload::select::{Companions, SelectError, select};
-use rqps_model::benchmark::{BenchmarkParameters, Group, Pace, Phase, RateUnit, Step, Workload};
+use rqps_model::benchmark::{
+    BenchmarkParameters, Group, Pace, Phase, RateUnit, Step, StepTurns, Workload,
+};
 use rqps_model::counted::StepCount;
 use rqps_model::kv::{Compression, CoreMix, KvMaintenance, KvOperation, KvShape, KvWork, Style};
 use rqps_model::rocksdb::{KEY_BYTES, KvOption, READAHEAD_BYTES, READAHEAD_OPTION};
@@ -137,7 +139,7 @@ impl Sequence<'_> {
         Step {
             seconds,
             detail: detail(&work),
-            takes_turns: work.takes_turns(),
+            turns: StepTurns::of_clients(work.only_reads()),
             ..Step::new(name, group, RateUnit::Operations, work)
         }
     }

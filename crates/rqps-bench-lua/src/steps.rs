@@ -1,7 +1,9 @@
 //! Scripts as steps, in the order given.
 
 use rqps_bench::spec::Counting;
-use rqps_model::benchmark::{BenchmarkParameters, Group, Phase, RateUnit, Step, Workload};
+use rqps_model::benchmark::{
+    BenchmarkParameters, Group, Phase, RateUnit, Step, StepTurns, Workload,
+};
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
 use rqps_model::lua::{LuaScript, LuaShape, LuaWork};
@@ -104,7 +106,7 @@ fn step(workload: &Workload, shape: &LuaShape, script: &LuaScript) -> Step {
         warmup_seconds: workload.warmup_seconds,
         detail: detail(shape, script),
         // Their turns would be empty once there are no more events.
-        takes_turns: shape.events.is_none(),
+        turns: if shape.events.is_none() { StepTurns::Clients } else { StepTurns::None },
         only_reads: group != Group::Write,
         ..Step::new(&script.name, group, RateUnit::Queries, work)
     }

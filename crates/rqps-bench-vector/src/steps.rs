@@ -5,7 +5,7 @@ mod counted;
 use rqps_bench::spec::Counting;
 use rqps_driver::workload::select::{Companions, SelectError, select};
 use rqps_model::benchmark::{
-    BenchmarkParameters, Group, Phase, RateUnit, Step, StepBody, Workload,
+    BenchmarkParameters, Group, Phase, RateUnit, Step, StepBody, StepTurns, Workload,
 };
 use rqps_model::dialect::Dialect;
 use rqps_model::step_parameters::StepParameters;
@@ -159,7 +159,7 @@ impl Steps<'_> {
             makes,
             needs,
             restart_before: work.is_cold(),
-            takes_turns: work.is_warm_search(),
+            turns: if work.is_warm_search() { StepTurns::Clients } else { StepTurns::None },
             ..Step::new(name, group, rate, work)
         };
         self.phases.push(Phase::Measure(Box::new(step)));

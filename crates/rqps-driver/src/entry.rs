@@ -9,7 +9,8 @@ use crate::event::DriverEvent;
 use crate::part::DriverPart;
 use crate::request::{DriverRequest, RequestBody, VERSION};
 use crate::{confined, load, load_files, load_parts, measure, tables, turns};
-use rqps_host::cgroup;
+use rqps_host::shared_page::SharedPage;
+use rqps_host::{cgroup, clock};
 use rqps_model::benchmark::StepBody;
 use rqps_model::endpoint::Endpoint;
 
@@ -50,8 +51,12 @@ pub fn main(
         Err(error) => Err(format!("failed to read the request: {error}")),
     };
     let request = entered.map_err(|error| format!("failed to {error}")).and(request);
+    // Also before it gives up the right to open the page.
+    let request = request.and_then(with_own_time);
     // Before there are other threads: the kernel takes some rights from one thread only.
     let request = request.and_then(|request| without_rights(request, parts));
+    // The kernel forgets it with the rights. A driver that stands still cannot see the input end.
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let output: &mut dyn Write = &mut output;
     let mut control = ControlChannel::watching(output, input);
     if request.as_ref().is_ok_and(|request| request.away.is_some()) {
@@ -63,6 +68,17 @@ pub fn main(
         places.clear();
     }
     ending
+}
+
+/// Makes all clocks leave out the time in which the lab stops this process, if it does.
+fn with_own_time(request: DriverRequest) -> Result<DriverRequest, String> {
+    if let Some(path) = &request.standstill {
+        let page = SharedPage::open(path).map_err(|error| {
+            format!("failed to open the page of the standstill {}: {error}", path.display())
+        })?;
+        clock::leave_out_standstill(page, 0);
+    }
+    Ok(request)
 }
 
 /// Gives up rights if the request executes code that the user brought: scripts, and the library of

@@ -131,6 +131,10 @@ pub struct DriverRequest {
     /// The turns with other targets; `None` to measure without a break.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnRequest>,
+    /// The shared page in which the lab counts how long it has stopped this driver, nanoseconds in
+    /// its first number; `None` if it never stops it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standstill: Option<PathBuf>,
     /// Events of the warm-up and of the window, instead of seconds, so that their instructions can
     /// be counted. The driver waits for a line before and after the window. In a load it only says
     /// that counts will follow, so all targets get the same pages.
@@ -223,6 +227,7 @@ impl DriverRequest {
             task,
             away: None,
             turns: None,
+            standstill: None,
             counted_events: None,
             asks: false,
             scratch: None,

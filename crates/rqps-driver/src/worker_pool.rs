@@ -251,7 +251,6 @@ pub struct Finished<T> {
 
 /// The coordinator of a step.
 pub struct WorkerPool<T> {
-    begun: Instant,
     clock: Clock,
     slots: Vec<WorkerSlot>,
     news: Receiver<WorkerEvent<T>>,
@@ -290,7 +289,7 @@ impl<T: Send + 'static> WorkerPool<T> {
         }
         let done = slots.iter().map(|_| None).collect();
         let clock = Clock::Real(RealClock::starting_at(begun));
-        Ok(WorkerPool { begun, clock, slots, news, over, done })
+        Ok(WorkerPool { clock, slots, news, over, done })
     }
 
     /// Waits until all workers are ready; returns their messages in worker order.
@@ -437,7 +436,9 @@ impl<T: Send + 'static> WorkerPool<T> {
         deadline: Option<u64>,
         control: &ControlChannel<W>,
     ) -> Result<Option<WorkerEvent<T>>, Stop> {
-        let deadline = deadline.map(|time| self.begun + Duration::from_nanos(time));
+        let deadline = deadline.map(|time| {
+            Instant::now() + Duration::from_nanos(time.saturating_sub(self.clock.now()))
+        });
         match control.wait(&self.news, deadline)? {
             Some(WorkerEvent { said: WorkerMessage::Fault(fault), .. }) => Err(Stop::Fault(fault)),
             Some(WorkerEvent { worker, said: WorkerMessage::Done(done) }) => {

@@ -1,11 +1,13 @@
 //! Time as the driver and the lab see it: monotonic nanoseconds since a start, and a fake that
 //! moves only on request.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::time::ClockId;
+
+use crate::shared_page::SharedPage;
 
 /// A source of time.
 pub trait TimeSource: Send + Sync {
@@ -19,21 +21,70 @@ pub trait TimeSource: Send + Sync {
     fn timestamp(&self) -> String;
 }
 
-/// The monotonic clock of the host.
+/// The standstill of this process, if another one stops it and counts the time.
+static STANDSTILL: OnceLock<Standstill> = OnceLock::new();
+
+#[derive(Debug)]
+struct Standstill {
+    page: SharedPage,
+    index: usize,
+    /// The zero of the own time.
+    origin: Instant,
+    /// The latest own time that was read, nanoseconds. Threads may run for some microseconds after
+    /// the moment from which the standstill counts.
+    latest: AtomicU64,
+}
+
+impl Standstill {
+    /// Nanoseconds since the origin, without the standstill; never goes back.
+    fn own_ns(&self) -> u64 {
+        let stood = self.page.number(self.index);
+        loop {
+            let before = stood.load(Ordering::SeqCst);
+            let elapsed = nanoseconds_since(self.origin);
+            // Otherwise the process was stopped between the two looks.
+            if stood.load(Ordering::SeqCst) == before {
+                let own = elapsed.saturating_sub(before);
+                return own.max(self.latest.fetch_max(own, Ordering::SeqCst));
+            }
+        }
+    }
+}
+
+/// From now on every new [`RealClock`] of this process leaves out the time in which it is stopped.
+/// Whoever stops it adds that time, nanoseconds, to number `index` of `page`, which began with 0,
+/// before it goes on.
+pub fn leave_out_standstill(page: SharedPage, index: usize) {
+    let latest = AtomicU64::new(0);
+    // Only the first request of a process counts; a driver has one.
+    let _ = STANDSTILL.set(Standstill { page, index, origin: Instant::now(), latest });
+}
+
+fn nanoseconds_since(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The monotonic clock of the host, without the time in which the process is stopped if
+/// [`leave_out_standstill`] was called before.
 #[derive(Clone, Copy, Debug)]
 pub struct RealClock {
     start: Instant,
+    /// The own time at the start, in a process that is stopped.
+    own: Option<(&'static Standstill, u64)>,
 }
 
 impl RealClock {
     /// A clock that starts now.
     pub fn new() -> Self {
-        Self { start: Instant::now() }
+        let own = STANDSTILL.get().map(|standstill| (standstill, standstill.own_ns()));
+        Self { start: Instant::now(), own }
     }
 
-    /// A clock whose zero is `start`, so that several parties can share it.
+    /// A clock whose zero is `start`, so that several parties can share it. In a process that is
+    /// stopped by another, all of them share the zero of its own time instead: nobody knows what
+    /// the standstill was at `start`.
     pub fn starting_at(start: Instant) -> Self {
-        Self { start }
+        Self { start, own: STANDSTILL.get().map(|standstill| (standstill, 0)) }
     }
 }
 
@@ -49,18 +100,20 @@ const AWAKE: Duration = Duration::from_micros(300);
 
 impl TimeSource for RealClock {
     fn now_ns(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        match self.own {
+            None => nanoseconds_since(self.start),
+            Some((standstill, at_start)) => standstill.own_ns().saturating_sub(at_start),
+        }
     }
 
     /// Sleeps until shortly before the deadline, then yields the CPU in a loop: the server may run
     /// on the same CPU, so a pure spin would take time from what is measured.
     fn sleep_until(&self, deadline_ns: u64) {
-        let deadline = Duration::from_nanos(deadline_ns);
         loop {
-            let Some(left) = deadline.checked_sub(self.start.elapsed()).filter(|d| !d.is_zero())
-            else {
+            let left = Duration::from_nanos(deadline_ns.saturating_sub(self.now_ns()));
+            if left.is_zero() {
                 return;
-            };
+            }
             match left.checked_sub(AWAKE).filter(|coarse| !coarse.is_zero()) {
                 Some(coarse) => std::thread::sleep(coarse),
                 None => std::thread::yield_now(),

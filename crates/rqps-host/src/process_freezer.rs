@@ -1,9 +1,11 @@
 //! Stops the processes of a tree from running and lets them run again, many times a second: by
 //! handles of the processes, so that a signal never meets another process with an old number.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+};
 
 use crate::tree;
 
@@ -41,6 +43,20 @@ impl ProcessFreezer {
     /// Stops all that were there at the last refresh, the root first.
     pub fn freeze(&self) {
         self.members.iter().for_each(|member| signal(member, Signal::STOP));
+    }
+
+    /// True if all threads of the root have stopped, or it has ended. The root must be a child of
+    /// this process.
+    pub fn has_root_stopped(&self) -> bool {
+        let how = WaitIdOptions::STOPPED
+            | WaitIdOptions::EXITED
+            | WaitIdOptions::NOWAIT
+            | WaitIdOptions::NOHANG;
+        let root = self.members.iter().find(|(pid, _)| *pid == self.root);
+        // An error: its parent has collected it.
+        root.is_none_or(|(_, root)| {
+            waitid(WaitId::PidFd(root.as_fd()), how).map_or(true, |status| status.is_some())
+        })
     }
 
     /// Lets them run again, the root last: what it waits for runs already.

@@ -287,6 +287,26 @@ impl Group {
     }
 }
 
+/// How the targets of a step take turns of milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StepTurns {
+    /// Not at all: the step needs the whole host, or makes processes that nobody could stop.
+    #[default]
+    None,
+    /// Clients that do one short thing after the other, without a schedule, pass a token on.
+    Clients,
+    /// All processes of a target stand still in the turns of others: work of a fixed size, work in
+    /// the background, schedules.
+    Processes,
+}
+
+impl StepTurns {
+    /// `Clients` if that is so, otherwise `Processes`.
+    pub fn of_clients(clients: bool) -> StepTurns {
+        if clients { StepTurns::Clients } else { StepTurns::Processes }
+    }
+}
+
 /// The step of a measurement, and its clients if a plan measures each step once per client count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientCount {
@@ -333,9 +353,8 @@ pub struct Step {
     pub needs: Option<Prerequisite>,
     /// True if the server is to be stopped and started before the step, so that nothing is cached.
     pub restart_before: bool,
-    /// True if several targets can be measured at once in turns of milliseconds: clients that do
-    /// one short thing after the other, without a schedule.
-    pub takes_turns: bool,
+    /// How several targets can be measured at once in turns of milliseconds.
+    pub turns: StepTurns,
     /// True if no other step needs this one: it changes no data.
     pub only_reads: bool,
     /// The work of the clients.
@@ -358,7 +377,7 @@ impl Step {
             makes: None,
             needs: None,
             restart_before: false,
-            takes_turns: false,
+            turns: StepTurns::None,
             only_reads: false,
             work: work.into(),
         }

@@ -147,9 +147,9 @@ pub struct KvWork {
 }
 
 impl KvWork {
-    /// True if several databases can be measured at once in turns of milliseconds: clients that
-    /// only read, one call after the other, with no writer beside them and no maintenance after.
-    pub fn takes_turns(&self) -> bool {
+    /// True if clients only read, one call after the other, with no writer beside them and no
+    /// maintenance after.
+    pub fn only_reads(&self) -> bool {
         let reads = match self.action {
             KvOperation::Read | KvOperation::MultiRead { .. } | KvOperation::Range { .. } => true,
             KvOperation::FillSequential | KvOperation::Overwrite | KvOperation::Maintain => false,

@@ -331,8 +331,12 @@ pub struct TurnFacts {
     /// From the start of the window to the end of the last turn of this target, seconds; of these,
     /// the outcome's are its own.
     pub wall_seconds: f64,
+    /// Of its own seconds, those in which no other target was left to take turns with.
+    #[serde(default)]
+    pub alone_seconds: f64,
     /// Own seconds and events in each of equal shares of the window, which hold as many turns of
-    /// every target; the same shares for all targets.
+    /// every target; the same shares for all targets. Empty where whole
+    /// processes took turns: nobody counts events by turn there.
     pub shares: Vec<(f64, u64)>,
     /// The effect of the turns of other targets on this one; `None` with too few turns to tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]

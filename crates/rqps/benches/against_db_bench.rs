@@ -308,6 +308,7 @@ fn run_rqps(
         })),
         away: None,
         turns: None,
+        standstill: None,
         counted_events: None,
         asks: false,
         scratch: None,

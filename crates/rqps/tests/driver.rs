@@ -78,6 +78,7 @@ fn job(dialect: Dialect, endpoint: Endpoint, task: RequestBody) -> DriverRequest
         task,
         away: None,
         turns: None,
+        standstill: None,
         counted_events: None,
         asks: false,
         scratch: None,

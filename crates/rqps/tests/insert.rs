@@ -92,6 +92,7 @@ fn job(dialect: Dialect, endpoint: Endpoint, workload: &Workload, step: &Step) -
         })),
         away: None,
         turns: None,
+        standstill: None,
         counted_events: None,
         asks: false,
         scratch: None,

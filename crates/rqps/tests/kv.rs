@@ -110,6 +110,17 @@ fn the_sequence_runs_on_a_real_library() {
         assert_eq!(json["status"], "complete", "{name}");
         assert_eq!(outcome["errors"], serde_json::json!({}), "{name}: every key is found");
         assert!(outcome["facts"]["stats"].as_str().is_some_and(|s| s.contains("Uptime")), "{name}");
+        // What writes takes turns by processes: its own time is a part of the window's.
+        let turns = &outcome["turns"];
+        let by_processes = turns["stopped"] == true;
+        let writing = ["fill", "overwrite", "flush", "waitcompact", "compact"];
+        let writing = writing.iter().any(|word| name.starts_with(word)) || name.contains("writing");
+        assert_eq!(by_processes, writing, "{name}: {turns}");
+        if by_processes && name != "flush_mt_l0" {
+            let own = outcome["seconds"].as_f64().expect("seconds");
+            let wall = turns["wall_seconds"].as_f64().expect("seconds");
+            assert!(own < wall && turns["turns"].as_u64() > Some(0), "{name}: {turns}");
+        }
         let writes = name.ends_with("whilewriting");
         assert_eq!(outcome["roles"]["writer"]["operations"].as_u64().is_some(), writes, "{name}");
         let operations = outcome["statements"].as_u64().expect("operations");
@@ -336,13 +347,66 @@ fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The driver process of a running rqps.
+fn is_driver(process: u32) -> bool {
+    let words = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    words.split(|byte| *byte == 0).any(|word| word == b"driver")
+}
+
+/// The driver processes of a running rqps.
+fn drivers_of(rqps: &Child) -> Vec<u32> {
+    let processes = rqps_host::tree::processes(rqps.id()).unwrap_or_default();
+    processes.into_iter().filter(|process| is_driver(*process)).collect()
+}
+
 fn driver_of(rqps: &Child) -> Option<u32> {
-    let processes = rqps_host::tree::processes(rqps.id()).ok()?;
-    processes.into_iter().find(|process| {
-        let words = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-        words.split(|byte| *byte == 0).any(|word| word == b"driver")
-    })
+    drivers_of(rqps).first().copied()
+}
+
+#[test]
+fn writes_take_turns_and_no_kill_leaves_a_stopped_process() {
+    let _turn = turn();
+    let test = "writes_take_turns_and_no_kill_leaves_a_stopped_process";
+    let Some(target) = library(test) else { return };
+    let folder = tempfile::tempdir().expect("folder");
+    let out = folder.path().join("out");
+    let out_text = out.to_string_lossy().into_owned();
+    let (base, next) = (format!("base={target}"), format!("next={target}"));
+    let mut words = vec!["compare", &base, &next];
+    words.extend(SMALL);
+    words.extend([&out_text, "--set", "write_seconds=3", "--steps", "overwriteandwait"]);
+    words.extend(["--canaries", "off"]);
+    let two = |child: &Child| {
+        wait_for("both drivers at work", || {
+            let drivers = drivers_of(child);
+            let writes = log_bytes(&out.join(".work")) > 1 << 20;
+            (drivers.len() == 2 && writes).then_some(drivers)
+        })
+    };
+    let start = |words: &[&str]| {
+        rqps(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start")
+    };
+    // The lab is killed: one of the drivers stands still at that moment.
+    let mut child = start(&words);
+    let drivers = two(&child);
+    child.kill().expect("kill");
+    child.wait().expect("wait");
+    wait_for("the end of both", || (!drivers.iter().any(|it| is_driver(*it))).then_some(()));
+    // A driver is killed: the other one goes on alone.
+    let child = start(&["run", "--resume", &out_text]);
+    let drivers = two(&child);
+    let killed = Command::new("kill").args(["-9", &drivers[0].to_string()]).status();
+    assert!(killed.expect("kill").success());
+    let output = child.wait_with_output().expect("wait");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("signal: 9"), "{said}");
+    let ends = steps(&out).into_iter().filter(|(name, _)| name == "overwriteandwait");
+    let complete: Vec<serde_json::Value> =
+        ends.map(|(_, json)| json).filter(|json| json["status"] == "complete").collect();
+    assert_eq!(complete.len(), 1, "{said}");
+    assert!(complete[0]["outcome"]["turns"]["alone_seconds"].as_f64() > Some(0.0));
+    let notes = complete[0]["outcome"]["notes"].to_string();
+    assert!(notes.contains("ran alone for the last"), "{notes}");
 }
 
 #[test]
@@ -491,6 +555,7 @@ fn job(data: &Path, action: KvOperation, setup: &[&str], library: &Path) -> Driv
         })),
         away: None,
         turns: None,
+        standstill: None,
         counted_events: None,
         asks: false,
         scratch: None,

@@ -50,8 +50,23 @@ fn own_metrics(step: &StepRecord, latencies: &Latencies) -> Vec<MetricValue> {
     if let Some(evenness) = stability::evenness(&step.per_second) {
         values.push((Metric::RateVariation, 100.0 * evenness.cv));
     }
-    values.into_iter().map(|(metric, number)| (metric, Ok(number))).collect()
+    let stopped = outcome.turns.as_ref().is_some_and(|turns| turns.stopped);
+    let one = |(metric, number)| match metric {
+        _ if stopped && BY_ITS_CLOCK.contains(&metric) => (metric, Err(RAN_ON.to_owned())),
+        _ => (metric, Ok(number)),
+    };
+    values.into_iter().map(one).collect()
 }
+
+/// What the library measures by its own clock, which no page of ours can correct.
+const BY_ITS_CLOCK: [Metric; 3] = [
+    Metric::CompactionMbPerSecond,
+    Metric::CompactionWallSeconds,
+    Metric::CompactionWallSecondsCompat,
+];
+
+const RAN_ON: &str = "the library's clock ran on while the process stood still in the turns of \
+                      other targets";
 
 /// Bytes of the keys and values put by the clients and the background writer.
 fn written_bytes(step: &StepRecord) -> f64 {

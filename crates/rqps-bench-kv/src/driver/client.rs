@@ -478,7 +478,7 @@ pub(super) mod tests {
     fn mixes_have_their_shares_of_puts() {
         for (letter, mix) in CoreMix::ALL {
             let action = KvOperation::Mix { mix };
-            assert_eq!(work(action).takes_turns(), mix == CoreMix::C, "{letter}: only reads");
+            assert_eq!(work(action).only_reads(), mix == CoreMix::C, "{letter}: only reads");
             let (counts, notebook) = run(action, 2000);
             // A put after a get records its key twice.
             let (calls, puts) = (notebook.keys.len() as u64, counts.puts);

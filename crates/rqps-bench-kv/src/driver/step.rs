@@ -4,16 +4,17 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
-use std::time::Instant;
 
 use crate::driver::{client, maintain, setup, workers};
 use rqps_driver::Stop;
+use rqps_driver::clock::SECOND;
 use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::{DriverEvent, StepInterval};
 use rqps_driver::placement;
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_embed::rocksdb::marker::{Marker, State};
 use rqps_embed::rocksdb::{Database, facts};
+use rqps_host::clock::{RealClock, TimeSource as _};
 use rqps_host::{affinity, clock, tree};
 use rqps_model::kv::{KvOperation, KvWork};
 use rqps_model::metric::Metric;
@@ -78,7 +79,7 @@ fn run<W: Write>(
     // Time under valgrind is meaningless, and the work that operations leave is counted with them.
     let is_timed = request.counted_events.is_none();
     let overhead = is_timed.then(|| client::overhead(work)).flatten();
-    let opened = Instant::now();
+    let opened = RealClock::new();
     let writer_mb = setup.writer_mb(work);
     let cpus = affinity::allowed_cpus();
     let threads = work.clients + u32::from(writer_mb.is_some());
@@ -93,15 +94,15 @@ fn run<W: Write>(
     };
     if is_timed && work.action != KvOperation::Maintain && !work.after.is_empty() {
         control.send(&DriverEvent::WindowEnd)?;
-        let begun = Instant::now();
+        let begun = RealClock::new();
         maintain::carry_out(&database, &work.after, control)?;
-        outcome.extra.insert(Metric::DrainSeconds, begun.elapsed().as_secs_f64());
+        outcome.extra.insert(Metric::DrainSeconds, seconds_since(begun));
     }
     if let Some(overhead) = overhead {
         outcome.extra.insert(Metric::ClientOverhead, overhead);
     }
     outcome.facts = texts(&database);
-    outcome.extra.insert(Metric::Uptime, opened.elapsed().as_secs_f64());
+    outcome.extra.insert(Metric::Uptime, seconds_since(opened));
     // Closing writes unsaved data, which is part of the cost of the process.
     drop(database);
     if let Ok(Some(facts)) = facts(&setup.database) {
@@ -110,6 +111,10 @@ fn run<W: Write>(
     outcome.notes.splice(..0, setup.notes.drain(..));
     put_process(&mut outcome);
     Ok(outcome)
+}
+
+fn seconds_since(begun: RealClock) -> f64 {
+    begun.now_ns() as f64 / SECOND
 }
 
 /// Adds the costs of the whole process, including opening, maintenance and closing.
@@ -148,10 +153,10 @@ fn maintain_alone<W: Write>(
     control: &mut ControlChannel<W>,
 ) -> Result<Outcome, Stop> {
     let cpu = tree::own_cpu();
-    let begun = Instant::now();
+    let begun = RealClock::new();
     control.send(&DriverEvent::WindowStart { at_ns: clock::monotonic_ns() })?;
     maintain::carry_out(database, &work.after, control)?;
-    let seconds = begun.elapsed().as_secs_f64();
+    let seconds = seconds_since(begun);
     control.send(&DriverEvent::Interval(StepInterval {
         second: 1,
         seconds,

@@ -1,6 +1,8 @@
 //! The only step of the order mix, and the targets that cannot execute it.
 
-use rqps_model::benchmark::{BenchmarkParameters, Group, Phase, RateUnit, Step, Workload};
+use rqps_model::benchmark::{
+    BenchmarkParameters, Group, Phase, RateUnit, Step, StepTurns, Workload,
+};
 use rqps_model::dialect::Dialect;
 use rqps_model::orders::OrdersShape;
 
@@ -36,7 +38,7 @@ pub(super) fn phases(workload: &Workload) -> Vec<Phase> {
             if shape.procedures { " stored in the server" } else { "" }
         ),
         // The waits of keying would fill the turns.
-        takes_turns: !shape.keying,
+        turns: StepTurns::of_clients(!shape.keying),
         ..Step::new("orders", Group::Write, RateUnit::Operations, shape.clone())
     };
     vec![Phase::Measure(Box::new(step))]

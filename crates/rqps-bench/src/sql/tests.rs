@@ -3,7 +3,9 @@
 use super::{SPEC, settings, steps};
 use rqps_driver::request::RequestBody;
 use rqps_driver::workload::client_counts::at_each_count;
-use rqps_model::benchmark::{BenchmarkParameters, Group, Phase, RateUnit, Step, Workload};
+use rqps_model::benchmark::{
+    BenchmarkParameters, Group, Phase, RateUnit, Step, StepTurns, Workload,
+};
 use rqps_model::build::Dbms;
 use rqps_model::dialect::Dialect;
 use rqps_model::script::{Fragment, Parameter, Script};
@@ -291,7 +293,7 @@ fn a_row_gives_values_to_later_statements_and_a_step_has_its_own_pace() {
         panic!("{phases:?}")
     };
     assert_eq!((warm.rate, refund.rate), (RateUnit::Queries, RateUnit::Transactions));
-    assert!(warm.takes_turns && !refund.takes_turns);
+    assert_eq!((warm.turns, refund.turns), (StepTurns::Clients, StepTurns::Processes));
     assert_eq!(refund.parameters.clients, Some(3));
     assert_eq!(refund.parameters.events_per_second, Some(250.5));
     let event = &refund.script().unwrap().events[0];

@@ -1,6 +1,8 @@
 //! The core workloads of YCSB as scripts of statements.
 
-use rqps_model::benchmark::{BenchmarkParameters, Group, Phase, RateUnit, Step, Workload};
+use rqps_model::benchmark::{
+    BenchmarkParameters, Group, Phase, RateUnit, Step, StepTurns, Workload,
+};
 use rqps_model::dialect::{Dialect, Placeholder};
 use rqps_model::script::{Distribution, Fragment, Operation, Parameter, Script, ScriptEvent};
 use rqps_model::value_source::{Freshness, KeyChoice, SourceValues, ValueSource, ValueSpread};
@@ -57,7 +59,7 @@ fn step(dialect: Dialect, workload: &Workload, shape: &YcsbShape, core: YcsbWork
             core.letter(),
             mix(core, shape)
         ),
-        takes_turns: true,
+        turns: StepTurns::Clients,
         only_reads: core == YcsbWorkload::C,
         ..Step::new(
             core.letter(),

@@ -283,6 +283,7 @@ impl TurnGroup {
             turns: rows.len() as u32,
             longest_ms: rows.iter().map(|row| row.ms).fold(0.0, f64::max),
             wall_seconds: rows.last().map_or(0.0, |row| (row.start_ms + row.ms) / 1e3),
+            alone_seconds: 0.0,
             shares,
             carry_over: carry_over(&rows),
         };

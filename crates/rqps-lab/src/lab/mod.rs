@@ -23,6 +23,7 @@ mod memory;
 mod node_check;
 mod observe;
 mod prepare;
+mod process_turns;
 mod progress;
 mod resolve;
 mod resume;

@@ -150,7 +150,8 @@ impl StepRunner<'_> {
             pause: matches!(self.control.endpoint().0, Endpoint::Server(_)),
             task,
             away: None,
-            turns: self.participant.as_ref().map(TurnParticipant::request),
+            turns: None,
+            standstill: None,
             counted_events: None,
             asks: false,
             scratch: None,
@@ -297,11 +298,17 @@ impl StepRunner<'_> {
             ..StepRequest::of(step, &workload)
         };
         let shared = plan::shared_clients(&workload, step, step_request.clients);
-        let request = self.request(seed, RequestBody::Step(Box::new(step_request)));
+        let mut request = self.request(seed, RequestBody::Step(Box::new(step_request)));
+        if let Some(participant) = &self.participant {
+            participant.put(&mut request);
+        }
         let mut observers = self.observers(&request.endpoint);
         let is_profiled = self.call_graph.is_some() && workload.profile_hertz.is_some();
         let waits = server_pid.filter(|_| is_profiled).map(Waits::before_clients);
         let mut driver = self.drivers(&request, shared)?;
+        if let Some(participant) = &self.participant {
+            participant.driver_started(driver.pid());
+        }
         observers.add(Box::new(CpuEventObserver::new(server_pid, driver.pid())));
         self.profile(&driver, waits, &mut observers);
         let targets = self.participant.as_ref().map_or(1, TurnParticipant::targets);
@@ -331,7 +338,10 @@ impl StepRunner<'_> {
                         window.seconds.push(second(interval));
                     }
                 }
-                DriverEvent::Measured(outcome) => {
+                DriverEvent::Measured(mut outcome) => {
+                    if let Some(participant) = &self.participant {
+                        participant.report(&mut outcome);
+                    }
                     observers.edge(Edge::Measured(&outcome), self.control);
                     let Some(window) = window else { bail!("the driver measured nothing") };
                     // Connections hand in their counts when they end.

@@ -1,5 +1,6 @@
 //! A step that all targets of a block go through at once, in turns of milliseconds: one thread and
-//! one driver process for each target, and a token that the drivers pass on among themselves.
+//! one driver process for each target. The drivers pass a token on among themselves, or the lab
+//! stops all processes but those of one target.
 
 use std::thread;
 
@@ -8,13 +9,14 @@ use anyhow::{Context, Result, anyhow};
 use crate::lab::active_run::ActiveRun;
 use crate::lab::execution::Execution;
 use crate::lab::fault;
+use crate::lab::process_turns::ProcessTurns;
 use crate::lab::progress::Progress;
-use crate::lab::step_runner::{self, Measured};
+use crate::lab::step_runner::{self, Measured, StepRunner};
 use crate::lab::turn_page::TurnPage;
 use crate::lab::turn_participant::TurnParticipant;
 use crate::plan::{cost, order};
 use rqps_driver::turns::token::TurnRules;
-use rqps_model::benchmark::{BackgroundState, Group, Phase, Step, Workload};
+use rqps_model::benchmark::{BackgroundState, Group, Phase, Step, StepTurns, Workload};
 use rqps_model::endpoint::Endpoint;
 use rqps_model::run::Status;
 
@@ -38,9 +40,9 @@ pub(super) fn are_taken(execution: &Execution<'_>, runs: &[ActiveRun<'_>], phase
         running.map(|run| step_of(run, phase).filter(|_| keeps_time(run))).collect();
     let [Some(first), _, ..] = steps.as_slice() else { return false };
     let alike = |step: &Option<Step>| {
-        step.as_ref().is_some_and(|step| step.takes_turns && step.name == first.name)
+        step.as_ref().is_some_and(|step| step.turns == first.turns && step.name == first.name)
     };
-    execution.options.plan.takes_turns() && steps.iter().all(alike)
+    execution.options.plan.turns_of(first) != StepTurns::None && steps.iter().all(alike)
 }
 
 /// False for the fake DBMS on its own clock, which waits for nobody.
@@ -100,6 +102,9 @@ fn at_once(
     let Some((run, step)) = team.first() else { return Ok(Vec::new()) };
     let workload = &execution.options.plan.workload;
     let rules = rules(team.len(), step, workload, seed);
+    if step.turns == StepTurns::Processes {
+        return by_processes(execution, team, &ProcessTurns::new(rules)?, seed);
+    }
     let page = match &execution.clients {
         None => TurnPage::here(rules)?,
         Some(clients) => {
@@ -116,11 +121,37 @@ fn at_once(
     let runners = team.iter_mut().enumerate().map(|(place, (run, step))| {
         let own = run.control.server().is_some();
         let root = run.control.server_pid().filter(|_| stopped && own);
-        let participant = TurnParticipant::new(&page, place, root);
+        let participant = TurnParticipant::of_clients(&page, place, root);
         (run.runner(execution, Some(participant)), &*step)
     });
-    let runners: Vec<_> = runners.collect();
-    Ok(thread::scope(|scope| {
+    Ok(measure_all(runners.collect(), None, seed))
+}
+
+/// All processes of a target stand still in the turns of others.
+fn by_processes(
+    execution: &Execution<'_>,
+    team: &mut [(&mut ActiveRun<'_>, Step)],
+    turns: &ProcessTurns,
+    seed: u64,
+) -> Result<Vec<Result<Measured>>> {
+    let runners = team.iter_mut().enumerate().map(|(place, (run, step))| {
+        let server = run.control.server_pid();
+        let participant = TurnParticipant::of_processes(turns, place, server);
+        (run.runner(execution, Some(participant)), &*step)
+    });
+    Ok(measure_all(runners.collect(), Some(turns), seed))
+}
+
+/// Measures each target in a thread of its own, and leads the turns of their processes.
+fn measure_all(
+    runners: Vec<(StepRunner<'_>, &Step)>,
+    led: Option<&ProcessTurns>,
+    seed: u64,
+) -> Vec<Result<Measured>> {
+    thread::scope(|scope| {
+        if let Some(turns) = led {
+            scope.spawn(|| turns.lead());
+        }
         let all: Vec<_> = runners
             .into_iter()
             .map(|(mut runner, step)| scope.spawn(move || runner.measure(step, seed)))
@@ -129,7 +160,7 @@ fn at_once(
             thread.join().unwrap_or_else(|_| Err(anyhow!("the thread of this target panicked")))
         });
         ended.collect()
-    }))
+    })
 }
 
 /// Servers stand still in the turns of others where a step writes, so that what they do in the

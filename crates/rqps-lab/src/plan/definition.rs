@@ -17,7 +17,7 @@ use crate::plan::sittings::Sittings;
 use rqps_bench::spec::{DataSize, DefaultTurns};
 use rqps_driver::request::RequestBody;
 use rqps_driver::workload::select::SelectError;
-use rqps_model::benchmark::{Idle, Pace, Phase, Placement, Step, Workload};
+use rqps_model::benchmark::{Idle, Pace, Phase, Placement, Step, StepTurns, Workload};
 use rqps_model::build::BuildSource;
 use rqps_model::counted::StepCount;
 use rqps_model::datagen::rng::Rng;
@@ -180,9 +180,9 @@ impl Interleave {
     /// long.
     ///
     /// In all other cases whole steps alternate, so that a pair is seconds apart. The exception is
-    /// the Insert Benchmark, which runs one target after the other: its steps leave dirty pages,
-    /// vacuum and purge to the next step. A stopped server would not do this work, while the
-    /// operating system wrote its dirty pages back during the measurement of another target.
+    /// the Insert Benchmark, which runs one target after the other, as it is published: its steps
+    /// leave dirty pages to the next step, and the operating system writes those of a stopped
+    /// server back in the turns of another target.
     pub fn default_of(targets: &[Target], workload: &Workload, is_published: bool) -> Interleave {
         let real = targets.iter().all(|target| target.dbms.dialect() != Dialect::Fake);
         match benchmarks::of(workload).turns {
@@ -358,11 +358,23 @@ impl PlanDraft {
         self.interleave == Interleave::Turns && self.workload.pace == Pace::Closed
     }
 
+    /// How targets take turns within a step of this plan. rqps stops no process that somebody else
+    /// runs, and none of another host.
+    pub fn turns_of(&self, step: &Step) -> StepTurns {
+        let is_own = |target: &Target| !matches!(target.source, BuildSource::Dsn(_));
+        let can_stop = self.workload.client_hosts.is_none() && self.targets.iter().all(is_own);
+        match step.turns {
+            _ if !self.takes_turns() => StepTurns::None,
+            StepTurns::Processes if !can_stop => StepTurns::None,
+            turns => turns,
+        }
+    }
+
     /// True if several targets take turns within every step of these phases.
     pub fn takes_turns_in_all(&self, phases: &[Phase]) -> bool {
         let real = self.targets.iter().all(|target| !target.dbms.dialect().is_scripted());
         let allow = |phase: &Phase| match phase {
-            Phase::Measure(step) => step.takes_turns,
+            Phase::Measure(step) => self.turns_of(step) != StepTurns::None,
             Phase::Settle | Phase::Restore => true,
         };
         self.takes_turns() && real && self.targets.len() > 1 && phases.iter().all(allow)
@@ -499,7 +511,7 @@ mod tests {
         let mut whole = points.clone();
         for phase in &mut whole {
             if let Phase::Measure(step) = phase {
-                step.takes_turns = false;
+                step.turns = StepTurns::None;
             }
         }
         assert!(!plan.takes_turns_in_all(&whole));

@@ -98,6 +98,7 @@ fn request(subject: &Subject, rows: u64, seed: u64, task: RequestBody) -> Driver
         task,
         away: None,
         turns: None,
+        standstill: None,
         counted_events: None,
         asks: false,
         scratch: Some(subject.scratch()),

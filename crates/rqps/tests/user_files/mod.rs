@@ -48,6 +48,7 @@ impl Place {
             task,
             away: None,
             turns: None,
+            standstill: None,
             counted_events: None,
             asks: false,
             scratch: None,

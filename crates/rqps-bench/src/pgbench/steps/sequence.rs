@@ -2,7 +2,7 @@
 
 use super::reading::{shape, text};
 use crate::spec::Counting;
-use rqps_model::benchmark::{Group, Phase, RateUnit, Step, Workload};
+use rqps_model::benchmark::{Group, Phase, RateUnit, Step, StepTurns, Workload};
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
 use rqps_model::pgbench::{PgbenchProtocol, PgbenchShape, PgbenchStep, PgbenchWork, WeightedText};
@@ -150,7 +150,7 @@ fn measured(workload: &Workload, name: String, step: &PgbenchStep, work: Pgbench
         warmup_seconds: workload.warmup_seconds,
         detail,
         // While a client sleeps, the other targets would wait.
-        takes_turns: sleeps == 0 && !work.connect,
+        turns: if work.connect { StepTurns::None } else { StepTurns::of_clients(sleeps == 0) },
         only_reads: group != Group::Write,
         ..Step::new(&name, group, RateUnit::Transactions, work)
     }

@@ -7,7 +7,7 @@ use super::load::check_load;
 use super::reading::shape;
 use super::statements::{Compiler, check_characters};
 use super::values::NamedSources;
-use rqps_model::benchmark::{Group, Phase, RateUnit, Step, Workload};
+use rqps_model::benchmark::{Group, Phase, RateUnit, Step, StepTurns, Workload};
 use rqps_model::dialect::Dialect;
 use rqps_model::script::{Distribution, Script, ScriptEvent};
 use rqps_model::sql_workload::{
@@ -116,7 +116,7 @@ fn measured(workload: &Workload, step: &SqlStep, script: Script) -> Step {
             events_per_second: step.rate,
             ..StepParameters::default()
         },
-        takes_turns: step.rate.is_none(),
+        turns: StepTurns::of_clients(step.rate.is_none()),
         only_reads: !is_writing(step),
         ..Step::new(&step.name, group, rate, script)
     }

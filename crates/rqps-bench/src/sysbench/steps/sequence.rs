@@ -4,7 +4,7 @@ use super::microbenchmarks::{Lasts, MICROBENCHMARKS, Microbenchmark, StatementSh
 use super::statements::script;
 use crate::spec::{Counting, StepSet};
 use rqps_driver::workload::select::{Companions, SelectError, select};
-use rqps_model::benchmark::{Group, Phase, RateUnit, Step, Workload};
+use rqps_model::benchmark::{Group, Phase, RateUnit, Step, StepTurns, Workload};
 use rqps_model::dialect::Dialect;
 use rqps_model::step_parameters::{StepParameters, StepPurpose};
 
@@ -208,7 +208,7 @@ fn step(
         warmup_seconds: if warms { 0.0 } else { workload.warmup_seconds },
         detail: detail(benchmark),
         parameters: StepParameters { purpose, ..StepParameters::default() },
-        takes_turns: true,
+        turns: StepTurns::Clients,
         only_reads: matches!(benchmark.group, Group::Point | Group::Range),
         ..Step::new(&name, benchmark.group, rate, script)
     }
