@@ -102,7 +102,7 @@ fn at_once(
     let Some((run, step)) = team.first() else { return Ok(Vec::new()) };
     let workload = &execution.options.plan.workload;
     let rules = rules(team.len(), step, workload, seed);
-    if step.turns == StepTurns::Processes {
+    if execution.options.plan.turns_of(step) == StepTurns::Processes {
         return by_processes(execution, team, &ProcessTurns::new(rules)?, seed);
     }
     let page = match &execution.clients {

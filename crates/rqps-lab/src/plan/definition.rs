@@ -171,8 +171,7 @@ pub enum Interleave {
 impl Interleave {
     /// The default way.
     ///
-    /// It is turns within steps for two or more targets of all benchmarks but one, without a
-    /// schedule of events. Published presets keep the way in which they were published. A step that
+    /// It is turns within steps for two or more targets of all benchmarks but one. Published presets keep the way in which they were published. A step that
     /// cannot take turns alternates as a whole.
     ///
     /// With clients on other hosts whole steps alternate: drivers there stop no server, so what it
@@ -191,7 +190,6 @@ impl Interleave {
                 if targets.len() > 1
                     && real
                     && !is_published
-                    && workload.pace == Pace::Closed
                     && workload.client_hosts.is_none() =>
             {
                 Interleave::Turns
@@ -355,7 +353,7 @@ impl PlanDraft {
 
     /// True if targets take turns within the steps that allow it.
     pub fn takes_turns(&self) -> bool {
-        self.interleave == Interleave::Turns && self.workload.pace == Pace::Closed
+        self.interleave == Interleave::Turns
     }
 
     /// How targets take turns within a step of this plan. rqps stops no process that somebody else
@@ -363,7 +361,12 @@ impl PlanDraft {
     pub fn turns_of(&self, step: &Step) -> StepTurns {
         let is_own = |target: &Target| !matches!(target.source, BuildSource::Dsn(_));
         let can_stop = self.workload.client_hosts.is_none() && self.targets.iter().all(is_own);
-        match step.turns {
+        // Arrivals of events by a schedule need own time.
+        let turns = match (step.turns, self.workload.pace) {
+            (StepTurns::Clients, Pace::Open { .. }) => StepTurns::Processes,
+            (turns, _) => turns,
+        };
+        match turns {
             _ if !self.takes_turns() => StepTurns::None,
             StepTurns::Processes if !can_stop => StepTurns::None,
             turns => turns,
@@ -504,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_takes_no_turns_a_rate_or_a_single_target_leaves_steps_whole() {
+    fn a_step_that_takes_no_turns_or_a_single_target_leaves_steps_whole() {
         let mut plan = plan_in_turns();
         let points = plan.phases(&plan.targets[0]).expect("phases");
         assert!(plan.takes_turns_in_all(&points));
@@ -516,7 +519,13 @@ mod tests {
         }
         assert!(!plan.takes_turns_in_all(&whole));
         plan.workload.pace = Pace::Open { events_per_second: 100.0 };
-        assert!(!plan.takes_turns_in_all(&points));
+        let Some(Phase::Measure(step)) = points.first() else { panic!("a step") };
+        assert_eq!(plan.turns_of(step), StepTurns::Processes);
+        assert!(plan.takes_turns_in_all(&points));
+        let theirs = words::targets(&["theirs=mysql://me@host/db".to_owned()]);
+        plan.targets.extend(theirs.expect("a DSN"));
+        assert_eq!(plan.turns_of(step), StepTurns::None, "nobody stops it");
+        plan.targets.pop();
         plan.workload.pace = Pace::Closed;
         plan.targets.truncate(1);
         assert!(!plan.takes_turns_in_all(&points));

@@ -747,7 +747,7 @@ mod tests {
         let open = |workload: &mut Workload| {
             benchmarks::set(workload, "rate=50").expect("a rate");
         };
-        assert_eq!(default(&two, open, false), Interleave::Step);
+        assert_eq!(default(&two, open, false), Interleave::Turns);
         let kv = |workload: &mut Workload| {
             *workload = benchmarks::workload("kv", "quick").expect("a preset").0;
         };
