@@ -172,11 +172,14 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
     ("driver/script/explain", &["operation.sql"]),
     ("driver/tables", &["name", "names", "place", "schema"]),
-    ("plans/mysql/constants", &["name(&table)", "names", "row.join(\",\")"]),
+    ("plans/mysql/constants", &["names", "table", "values"]),
     ("plans/mysql/mod", &["name(&table.name)"]),
     (
         "plans/mysql/sample",
-        &["alias", "condition", "into", "name(&table.name)", "names", "of", "selected.join(\",\")"],
+        &[
+            "alias", "condition", "into", "name(&table.name)", "names", "of", "read",
+            "selected.join(\",\")",
+        ],
     ),
     (
         "plans/mysql/server",

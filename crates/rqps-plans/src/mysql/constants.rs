@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 
 use rqps_model::dialect::Dialect;
+use rqps_model::sql_name::Identifier;
 use rqps_text::{Token, TokenKind, tokens};
 
 use super::server::Private;
 use super::session::name;
-use super::source::named;
+use super::source::{Column, Facts, named};
 use crate::statement::Statement;
 use crate::tree::PlanNode;
 
@@ -60,10 +61,24 @@ fn compared(sql: &str) -> BTreeMap<String, Vec<String>> {
     found
 }
 
+/// What a statement and its plan on the source say about a row that the optimizer reads.
+pub(super) struct ReadRow {
+    pub(super) table: String,
+    /// The columns of its unique key with their values, as SQL.
+    pub(super) key: Vec<(String, String)>,
+    /// Other columns that the statement compares.
+    others: Vec<(String, String)>,
+}
+
 /// True if the plan reads one row of some table by this key.
 fn reads_by(plan: &PlanNode, key: &str) -> bool {
     let is_it = plan.kind == "const" && plan.index.as_deref() == Some(key);
     is_it || plan.children.iter().any(|child| reads_by(child, key))
+}
+
+/// True if the plan is over once the ends of an index were read.
+fn reads_ends(plan: &PlanNode) -> bool {
+    plan.kind == "Select tables optimized away" || plan.children.iter().any(reads_ends)
 }
 
 /// Unique keys of the tables: table, key, columns.
@@ -84,37 +99,64 @@ fn unique_keys(private: &mut Private) -> Result<Vec<(String, String, Vec<String>
     Ok(found)
 }
 
-/// Inserts the rows that the source found. All other columns have the defaults of their types.
-pub(super) fn insert(private: &mut Private, plans: &[(&Statement, &PlanNode)]) -> Result<()> {
-    private.run("SET SESSION sql_mode = ''")?;
-    private.run("SET SESSION foreign_key_checks = 0")?;
-    for (table, key, columns) in unique_keys(private)? {
+/// The rows that the optimizer of the source reads for these statements. A value may reach a key by
+/// way of another column that is equal to it, so all values of the statement may be meant.
+pub(super) fn rows(
+    private: &mut Private,
+    (facts, columns): (&Facts, &[Column]),
+    plans: &[(&Statement, &PlanNode)],
+) -> Result<Vec<ReadRow>> {
+    let mut found = Vec::new();
+    for (table, key, of_key) in unique_keys(private)? {
         for (statement, plan) in plans {
-            let is_named = named(std::slice::from_ref(*statement)).contains(&table.to_lowercase());
-            if !is_named || !reads_by(plan, &key) {
+            let mut names = named(std::slice::from_ref(*statement));
+            facts.add_names_in_views(&mut names);
+            let is_named = names.contains(&table.to_lowercase());
+            let ends = reads_ends(plan);
+            if !is_named || !(reads_by(plan, &key) || ends) {
                 continue;
             }
             let values = compared(&statement.text);
-            let of_key: Vec<_> =
-                columns.iter().map(|column| values.get(&column.to_lowercase())).collect();
-            let Some(of_key) = of_key.into_iter().collect::<Option<Vec<_>>>() else { continue };
-            let most = of_key.iter().map(|values| values.len()).max().unwrap_or(0);
+            let is_other =
+                |column: &&Column| column.table == table && !of_key.contains(&column.name);
+            let others: Vec<(String, String)> = columns
+                .iter()
+                .filter(is_other)
+                .filter_map(|column| {
+                    let value = values.get(&column.name.to_lowercase())?.first()?;
+                    Some((column.name.clone(), value.clone()))
+                })
+                .collect();
+            let all: Vec<String> = values.values().flatten().take(MOST).cloned().collect();
+            let of = |column: &String| values.get(&column.to_lowercase()).unwrap_or(&all);
+            let most = of_key.iter().map(|column| of(column).len()).max().unwrap_or(0);
             for number in 0..most {
-                let row: Vec<&str> = of_key
-                    .iter()
-                    .map(|values| values[number.min(values.len() - 1)].as_str())
-                    .collect();
-                let names: Vec<_> = columns.iter().map(|column| name(column)).collect();
-                let names = rqps_model::sql_name::Identifier::list(&names);
-                let sql = format!(
-                    "INSERT IGNORE INTO {} ({names}) VALUES ({})",
-                    name(&table),
-                    row.join(", ")
-                );
-                // A value that the column does not take names no row.
-                private.session.client.simple(&sql).ok();
+                let value = |column: &String| {
+                    let values = of(column);
+                    Some((column.clone(), values.get(number.min(values.len().max(1) - 1))?.clone()))
+                };
+                let row: Option<Vec<(String, String)>> = of_key.iter().map(value).collect();
+                let (table, others) = (table.clone(), others.clone());
+                found.extend(row.map(|key| ReadRow { table, key, others }));
             }
         }
+    }
+    Ok(found)
+}
+
+/// Inserts such rows, where they are not. All other columns have the defaults of their types.
+pub(super) fn insert(private: &mut Private, rows: &[ReadRow]) -> Result<()> {
+    private.run("SET SESSION sql_mode = ''")?;
+    private.run("SET SESSION foreign_key_checks = 0")?;
+    for row in rows {
+        let cells = || row.key.iter().chain(&row.others);
+        let names: Vec<Identifier> = cells().map(|(column, _)| name(column)).collect();
+        let names = Identifier::list(&names);
+        let values: Vec<&str> = cells().map(|(_, value)| value.as_str()).collect();
+        let (table, values) = (name(&row.table), values.join(", "));
+        let sql = format!("INSERT IGNORE INTO {table} ({names}) VALUES ({values})");
+        // A value that the column does not take names no row.
+        private.session.client.simple(&sql).ok();
     }
     private.reconnect()
 }

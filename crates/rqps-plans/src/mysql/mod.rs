@@ -25,9 +25,10 @@ use crate::tree::PlanNode;
 use rqps_model::build::Build;
 use rqps_model::endpoint::{Address, Login};
 
+use self::constants::ReadRow;
 use self::server::Private;
 use self::session::{Session, name};
-use self::source::Facts;
+use self::source::{Column, Facts};
 
 /// The database where no source names one.
 const DATABASE: &str = "test";
@@ -285,14 +286,21 @@ impl Pair<'_> {
             return Ok(vec![self.load(&files, visit.notes, tell)?]);
         }
         tell("copying the statistics of the source");
-        let mut attempts = vec![self.hollow(visit, consent)?];
+        let found: Vec<(&Statement, &PlanNode)> = self
+            .statements
+            .iter()
+            .filter_map(|one| Some((one, visit.plans.get(&one.number)?.as_ref().ok()?)))
+            .collect();
+        let columns = source::columns(visit.session, &visit.facts.base_tables())?;
+        let read = constants::rows(self.old, (visit.facts, &columns), &found)?;
+        let mut attempts = vec![self.hollow(visit, &read, consent)?];
         let doubtful = self.statements.iter().any(|statement| {
             let own = visit.plans.get(&statement.number);
             choose(&attempts, statement.number, own).is_some_and(|(_, doubt)| doubt.is_some())
         });
         if doubtful && consent {
             tell("drawing a sample of the source's rows");
-            attempts.push(self.sample(visit)?);
+            attempts.push(self.sample(visit, &read, &columns)?);
         } else if doubtful {
             visit.notes.push(
                 "the statistics of the source do not suffice for some statements: --yes lets rqps \
@@ -305,17 +313,17 @@ impl Pair<'_> {
 
     /// Empty tables with copied statistics. A look into an empty tree would find no row, so the
     /// averages of the statistics stand for it.
-    fn hollow(&mut self, visit: &mut Visit<'_>, consent: bool) -> Result<Attempt> {
+    fn hollow(
+        &mut self,
+        visit: &mut Visit<'_>,
+        read: &[ReadRow],
+        consent: bool,
+    ) -> Result<Attempt> {
         let tables = visit.facts.base_tables();
         let statistics = statistics::read(visit.session, &tables, consent)?;
         visit.notes.extend(statistics.notes.iter().cloned());
-        let found: Vec<(&Statement, &PlanNode)> = self
-            .statements
-            .iter()
-            .filter_map(|one| Some((one, visit.plans.get(&one.number)?.as_ref().ok()?)))
-            .collect();
         for private in [&mut *self.old, &mut *self.new] {
-            constants::insert(private, &found)?;
+            constants::insert(private, read)?;
             visit.notes.extend(statistics.write(private)?);
             private.read_statistics()?;
             // MariaDB has it since 10.4.3.
@@ -324,10 +332,14 @@ impl Pair<'_> {
         self.explain("copied statistics".to_owned(), 1)
     }
 
-    fn sample(&mut self, visit: &mut Visit<'_>) -> Result<Attempt> {
+    fn sample(
+        &mut self,
+        visit: &mut Visit<'_>,
+        read: &[ReadRow],
+        columns: &[Column],
+    ) -> Result<Attempt> {
         let tables = visit.facts.base_tables();
         let fraction = sample::fraction(&tables);
-        let columns = source::columns(visit.session, &tables)?;
         self.empty(visit.facts)?;
         for private in [&mut *self.old, &mut *self.new] {
             private.run("SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO'")?;
@@ -335,7 +347,7 @@ impl Pair<'_> {
             private.run("SET SESSION unique_checks = 0")?;
         }
         let (old, new) = (&mut *self.old, &mut *self.new);
-        sample::draw(visit.session, &tables, &columns, fraction, &mut |sql| {
+        sample::draw(visit.session, &tables, columns, (fraction, read), &mut |sql| {
             old.run(sql)?;
             new.run(sql)
         })?;

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 
 use rqps_model::sql_name::Identifier;
 
+use super::constants::ReadRow;
 use super::session::{Session, literal, name};
 use super::source::{Column, Table};
 use super::statistics::digits;
@@ -19,6 +20,9 @@ const MOST_BYTES: f64 = (16 << 20) as f64;
 
 /// Bytes of a statement that inserts: servers take 1 MB in all versions.
 const STATEMENT: usize = 400_000;
+
+/// Rows of a table that are drawn because statements name them.
+const MOST_READ: usize = 500;
 
 /// Parents of parents that are followed.
 const DEEPEST: usize = 4;
@@ -93,14 +97,16 @@ fn keys(session: &mut Session, table: &Table, columns: &[&Column]) -> Result<Vec
 }
 
 /// Makes the conditions of the rows that are drawn.
-struct Drawing {
+struct Drawing<'a> {
     fraction: u64,
     references: Vec<Reference>,
     /// Table and columns of its key.
     keys: Vec<(String, Vec<String>)>,
+    /// Rows that are drawn in any case.
+    read: &'a [ReadRow],
 }
 
-impl Drawing {
+impl Drawing<'_> {
     /// True for one row in `fraction`, and the same rows each time.
     fn by_key(&self, table: &str, alias: &Identifier) -> String {
         let keys = self.keys.iter().find(|(name, _)| name == table);
@@ -109,6 +115,19 @@ impl Drawing {
             .unwrap_or_default();
         let columns = Identifier::list(&columns);
         format!("CRC32(CONCAT_WS('|', {columns})) % {} = 0", self.fraction)
+    }
+
+    /// The rows that the optimizer of the source reads.
+    fn read(&self, table: &str, alias: &Identifier) -> String {
+        let mut condition = String::new();
+        for row in self.read.iter().filter(|row| row.table == table).take(MOST_READ) {
+            let equal = row
+                .key
+                .iter()
+                .map(|(column, value)| format!("{} = {value}", alias.dot(&name(column))));
+            condition.push_str(&format!(" OR ({})", equal.collect::<Vec<_>>().join(" AND ")));
+        }
+        condition
     }
 
     /// The condition of a table's rows; those of a child are those of the parents that are drawn.
@@ -139,11 +158,11 @@ pub(super) fn draw(
     session: &mut Session,
     tables: &[&Table],
     columns: &[Column],
-    fraction: u64,
+    (fraction, read): (u64, &[ReadRow]),
     take: &mut dyn FnMut(&str) -> Result<()>,
 ) -> Result<()> {
     let references = references(session, tables)?;
-    let mut drawing = Drawing { fraction, references, keys: Vec::new() };
+    let mut drawing = Drawing { fraction, references, keys: Vec::new(), read };
     let of = |table: &Table| -> Vec<&Column> {
         let is_own = |column: &&Column| column.table == table.name && !column.is_generated;
         columns.iter().filter(is_own).collect()
@@ -157,8 +176,9 @@ pub(super) fn draw(
         let alias = name("t0");
         let selected: Vec<String> = own.iter().map(|column| selected(column, &alias)).collect();
         let condition = drawing.condition(&table.name, 0);
+        let read = drawing.read(&table.name, &alias);
         let sql = format!(
-            "SELECT {} FROM {} AS {alias} WHERE {condition}",
+            "SELECT {} FROM {} AS {alias} WHERE {condition}{read}",
             selected.join(", "),
             name(&table.name)
         );
@@ -226,6 +246,7 @@ mod tests {
             fraction: 10,
             references,
             keys: vec![("a".to_owned(), vec!["id".to_owned()]), ("b".to_owned(), Vec::new())],
+            read: &[],
         };
         assert_eq!(drawing(vec![]).condition("a", 0), "CRC32(CONCAT_WS('|', `t0`.`id`)) % 10 = 0");
         let child = drawing(vec![reference("b", "a")]).condition("b", 0);

@@ -136,11 +136,10 @@ impl Private {
         self.reconnect()
     }
 
-    /// Takes over statistics that were written into their tables. MariaDB 11 does so only when it
-    /// starts.
+    /// Takes over statistics that were written into their tables. MariaDB does so for certain only
+    /// when it starts, and that takes it a second.
     pub(super) fn read_statistics(&mut self) -> Result<()> {
-        let version = &self.session.version;
-        if self.session.is_mysql(&[9]) || (self.session.is_mariadb && version.at_least(&[11])) {
+        if self.session.is_mariadb || self.session.is_mysql(&[9]) {
             self.control.stop()?;
             self.control.start()?;
         } else {

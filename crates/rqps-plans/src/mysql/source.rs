@@ -77,6 +77,15 @@ impl Facts {
     pub(super) fn base_tables(&self) -> Vec<&Table> {
         self.tables.iter().filter(|table| table.is_table).collect()
     }
+
+    /// Adds what the views among these names name. A view comes after those that it needs.
+    pub(super) fn add_names_in_views(&self, names: &mut BTreeSet<String>) {
+        for view in self.tables.iter().rev().filter(|table| !table.is_table) {
+            if names.contains(&view.name.to_lowercase()) {
+                add_names(&view.create, names);
+            }
+        }
+    }
 }
 
 /// The words and names of all statements, in small letters.
