@@ -15,8 +15,11 @@ pub const GAP_SCHEMA: u32 = 1;
 const COLUMNS: usize = 80;
 /// Where ratios begin.
 const RATIO_AT: usize = 57;
-/// Refused changes that are told with their reason.
-const REFUSED_MOST: usize = 3;
+/// Lines of the text at most, and those at its end.
+const LINES: usize = 20;
+const LINES_AT_END: usize = 2;
+/// Lines about undecided groups at most.
+const UNKNOWN_MOST: usize = 3;
 /// Smaller logarithms round to a ratio of 1.000.
 const VISIBLE: f64 = 0.0005;
 
@@ -41,8 +44,11 @@ pub fn gap_text(gap: &Gap) -> String {
         Some(account) => of_account(gap, account, &mut lines),
         None => lines.push(format!("  {}", without_account(gap))),
     }
-    lines.extend(gap.unknown.iter().map(of_unknown));
-    lines.extend(of_refused(gap));
+    let unknown = gap.unknown.iter().map(of_unknown).collect();
+    lines.extend(at_most(UNKNOWN_MOST, unknown, "groups are undecided"));
+    let refused = gap.impossible.iter().map(|(name, why)| format!("not possible: {name}: {why}"));
+    let room = LINES.saturating_sub(lines.len() + LINES_AT_END);
+    lines.extend(at_most(room.max(1), refused.collect(), "are not possible"));
     let left_out: usize = gap.left_out.iter().map(|it| it.names.len()).sum();
     lines.push(format!(
         "{} settings differ and can be changed, {left_out} others are no change{}.",
@@ -113,12 +119,11 @@ fn of_unknown(unknown: &Unknown) -> String {
     }
 }
 
-fn of_refused(gap: &Gap) -> Vec<String> {
-    let all = gap.impossible.iter().take(REFUSED_MOST);
-    let mut lines: Vec<String> =
-        all.map(|(name, why)| format!("not possible: {name}: {why}")).collect();
-    if let more @ 1.. = gap.impossible.len().saturating_sub(REFUSED_MOST) {
-        lines.push(format!("not possible: {more} more (--format json)"));
+/// Lines as they are, or the first of them and the number of the others.
+fn at_most(most: usize, mut lines: Vec<String>, what: &str) -> Vec<String> {
+    if let Some(more @ 1..) = lines.len().checked_sub(most) {
+        lines.truncate(most - 1);
+        lines.push(format!("{} more {what} (--format json).", more + 1));
     }
     lines
 }
@@ -212,7 +217,23 @@ point-query: b relative to a                             0.741 [0.733, 0.748]
 ";
         assert!(text.starts_with(expected), "{text}");
         assert!(text.contains("\nnot possible: d: FATAL: no\n"), "{text}");
-        assert!(text.lines().count() <= 20 && text.lines().all(|it| it.chars().count() <= COLUMNS));
+        assert!(text.lines().all(|it| it.chars().count() <= COLUMNS));
+    }
+
+    #[test]
+    fn long_results_have_twenty_lines() {
+        let mut long = gap();
+        long.causes = vec![cause("x", "1"); 7];
+        let account = long.account.as_mut().expect("an account");
+        account.effects = vec![effect(0.1, 0.01); 7];
+        account.interactions = account.effects.clone();
+        account.higher = effect(0.1, 0.01);
+        long.unknown = vec![long.unknown[0].clone(); 9];
+        long.impossible = (0..9).map(|at| (at.to_string(), "no".to_owned())).collect();
+        let text = gap_text(&long);
+        assert_eq!(text.lines().count(), LINES, "{text}");
+        assert!(text.contains("\n7 more groups are undecided (--format json).\n"), "{text}");
+        assert!(text.contains("\n8 more are not possible (--format json).\n"), "{text}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::campaign::Stopped;
 use crate::lab::{Event, ExecutionOptions};
 use rqps_analysis::gap::{Candidates, Cause, Gap, GapCost, GapEnds, LeftOut, Unknown, candidates};
 use rqps_model::gap::{GapArm, GapRound, Intervention};
+use rqps_model::units;
 use rqps_results::GapFolder;
 use rqps_stats::Interval;
 use rqps_stats::factors::{Account, Design, Effect, Finding, Screen, ScreenRules};
@@ -229,8 +230,8 @@ fn account(
     let arms = design.arms().map(|arm| GapArm::Base(on(arm)));
     let arms: Vec<GapArm> = arms.chain([GapArm::Goal]).collect();
     measuring.note(format!(
-        "{} settings move the rate; measuring them alone and together",
-        survivors.iter().map(Vec::len).sum::<usize>()
+        "measuring what moves the rate alone and together: {}",
+        units::counted(survivors.iter().map(Vec::len).sum(), "setting")
     ));
     let least = measuring.request().least.ln_1p();
     let mut blocks = Vec::new();
