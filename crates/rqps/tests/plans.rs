@@ -123,6 +123,23 @@ fn two_versions_of_sqlite_differ_in_what_only_one_parses() {
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
 }
 
+#[test]
+fn a_workload_file_gives_statements_and_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let workload = "[load]\nschema = [\"schema.sql\"]\n[parameter.club]\nkind = \"uniform\"\nfrom = 1\n\
+                    to = 9\n[[step]]\nname = \"a\"\n[[step.event]]\n[[step.event.statement]]\n\
+                    sql = \"SELECT fee FROM member WHERE club_id = :club\"\n";
+    fs::write(folder.path().join("shop.toml"), workload).unwrap();
+    fs::write(folder.path().join("schema.sql"), SQLITE_SCHEMA).unwrap();
+    let words = ["plans", "sqlite", "sqlite", "--bench", "sql:shop.toml", "--format", "json"];
+    let output = rqps_in(&words, folder.path()).output().unwrap();
+    assert_eq!(classes(&output), ["same"], "{}", said(&output));
+    let report: Json = serde_json::from_slice(&output.stdout).unwrap();
+    let statement = &report["statements"][0];
+    assert_eq!(statement["text"], "SELECT fee FROM member WHERE club_id = ?");
+    assert!(statement["new"].to_string().contains("member_club"), "{statement:#}");
+}
+
 /// A case of the fixtures: its folder and its `expect.toml`.
 fn cases(test: &str, dbms: &str) -> Vec<(PathBuf, toml::Table)> {
     let Some(fixtures) = std::env::var_os("RQPS_FIXTURES") else {

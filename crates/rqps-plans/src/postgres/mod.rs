@@ -19,7 +19,7 @@ use self::parameters::{Variants, has_parameters};
 use self::session::{Session, cell, number};
 use self::source::Facts;
 use crate::place::PrivatePlace;
-use crate::rehearsal::{PlanError, Planner, Rehearsal, SourceFiles, Tell};
+use crate::rehearsal::{PlanError, Planner, RESULT_TYPES, Rehearsal, SourceFiles, Tell};
 use crate::sql_file::each_chunk;
 use crate::statement::Statement;
 use crate::tree::PlanNode;
@@ -358,6 +358,19 @@ impl HollowPlanner {
         }
     }
 
+    /// The types of the columns that a query answers, from a table that is made for it without
+    /// executing it. `None` where no table has such columns.
+    fn types(&mut self, text: &str) -> Option<String> {
+        let make = ["CREATE TEMP TABLE rqps_types AS ", text, "\nWITH NO DATA"].concat();
+        self.session.run(&make).ok()?;
+        let types = self.session.rows(
+            "SELECT string_agg(format_type(atttypid, atttypmod), ', ' ORDER BY attnum) FROM \
+             pg_attribute WHERE attrelid = 'pg_temp.rqps_types'::regclass AND attnum > 0",
+        );
+        self.session.run("DROP TABLE pg_temp.rqps_types").ok()?;
+        types.ok()?.first().map(|row| cell(row, 0).to_owned())
+    }
+
     fn restore_path(&mut self) -> Result<()> {
         let path = self.settings.iter().find(|(name, _)| name == "search_path");
         set(&mut self.session, "search_path", path.map_or("", |(_, value)| value))
@@ -390,8 +403,12 @@ impl Planner for HollowPlanner {
         } else if has_parameters(&statement.text) {
             self.variants.explain(&mut self.session, &statement.text)
         } else {
-            explain(&mut self.session, "EXPLAIN (FORMAT JSON) ", &statement.text)
-                .map(|plan| vec![(String::new(), plan)])
+            explain(&mut self.session, "EXPLAIN (FORMAT JSON) ", &statement.text).map(|mut plan| {
+                if let Some(types) = self.types(&statement.text) {
+                    plan.condition(RESULT_TYPES, types);
+                }
+                vec![(String::new(), plan)]
+            })
         };
         if let Err(PlanError::Broken(words)) = result {
             // The statement has ended the session, or the whole server, which starts anew.

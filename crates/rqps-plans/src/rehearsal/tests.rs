@@ -50,6 +50,19 @@ fn an_error_on_one_side_is_a_finding_unless_something_lacks_there() {
 }
 
 #[test]
+fn types_of_an_answer_are_a_difference_of_versions_but_not_from_the_source() {
+    let of = |types: &str| {
+        let mut plan = plan("Seq Scan").unwrap();
+        plan.condition(RESULT_TYPES, types);
+        Ok(plan)
+    };
+    let (float, numeric) = ("double precision", "numeric");
+    let judged = check([of(float), of(numeric), plan("Seq Scan")], &[], PlanClass::Conditions);
+    assert_eq!(judged.notes, ["Result Types double precision -> Result Types numeric"]);
+    check([of(float), of(float), plan("Seq Scan")], &[], PlanClass::Same);
+}
+
+#[test]
 fn the_source_decides_whether_the_method_is_faithful() {
     let [seq, index] = ["Seq Scan", "Index Scan"];
     check([plan(seq), plan(index), plan(seq)], &[], PlanClass::AccessPath);

@@ -12,10 +12,12 @@ use crate::cli::brought::confirm;
 use crate::cli::program::{program, stop_flag};
 use crate::cli::progress::Display;
 use crate::cli::{ask_password, completion, exit, folders};
+use rqps_bench::sql::steps;
 use rqps_builds::{self as obtain, Cache, PackageClients, Said};
 use rqps_dbms::Interrupt;
 use rqps_lab::lab::{self, Event, fault};
 use rqps_lab::plan::words;
+use rqps_model::bounded;
 use rqps_model::build::{Build, BuildSource, Dbms, Version};
 use rqps_model::dialect::Dialect;
 use rqps_model::target::Target;
@@ -23,6 +25,7 @@ use rqps_plans::mysql::{self, MysqlSource};
 use rqps_plans::postgres::{self, PostgresSource};
 use rqps_plans::sqlite::{self, SqliteSource};
 use rqps_plans::{PrivatePlace, Rehearsal, Report, SourceFiles, Statement};
+use rqps_text::SqlPart;
 use rqps_wire::dsn::{self, Dsn};
 use rqps_wire::mysql::MysqlClient;
 use rqps_wire::password::{self, Known};
@@ -63,6 +66,10 @@ pub(super) struct Plans {
     /// A statement to plan; repeatable
     #[arg(long, value_name = "SQL", help_heading = "Statements")]
     pub sql: Vec<String>,
+    /// The statements of a workload file, as sql:FILE; for two versions also the files of its load
+    #[arg(long, value_name = "NAME", help_heading = "Statements")]
+    #[arg(add = ArgValueCompleter::new(completion::benchmark))]
+    pub bench: Option<String>,
     /// For two versions: a file of SQL that makes the tables; repeatable
     #[arg(long, value_name = "FILE", help_heading = "Source")]
     pub schema: Vec<PathBuf>,
@@ -113,7 +120,12 @@ struct Sides {
 pub(super) fn plans(words: &Plans) -> Result<u8> {
     let sides = sides(words)?;
     let dialect = sides.old.dbms.dialect();
+    let mut files = SourceFiles { schema: words.schema.clone(), data: words.data.clone() };
     let mut statements = Vec::new();
+    if let Some(word) = &words.bench {
+        let is_made = matches!(sides.source, Source::Made);
+        of_workload(word, (dialect, is_made), &mut statements, &mut files)?;
+    }
     for text in &words.sql {
         for text in rqps_text::reading::statements(dialect, text) {
             let (number, text) = (statements.len() + 1, text.trim().to_owned());
@@ -135,7 +147,7 @@ pub(super) fn plans(words: &Plans) -> Result<u8> {
     let place = PrivatePlace::make(words.work.as_deref(), program()?, interrupt)?;
     let (old, new) = builds(words, &sides)?;
     let mut tell = |text: &str| info!("rqps: {text}");
-    let parts = (&*statements, &place);
+    let parts = (&*statements, files, &place);
     let report = prepare(words, &sides, (&old, &new), parts, &mut tell).and_then(|mut sides| {
         // Its servers end before their folders.
         rqps_plans::judge(&statements, &mut sides, &mut tell)
@@ -153,10 +165,9 @@ fn prepare(
     words: &Plans,
     sides: &Sides,
     (old, new): (&Build, &Build),
-    (statements, place): (&[Statement], &PrivatePlace),
+    (statements, files, place): (&[Statement], SourceFiles, &PrivatePlace),
     tell: &mut rqps_plans::Tell<'_>,
 ) -> Result<Rehearsal> {
-    let files = SourceFiles { schema: words.schema.clone(), data: words.data.clone() };
     match (sides.old.dbms.dialect(), &sides.source) {
         (Dialect::Sqlite, Source::File(path)) => {
             if sqlite::holds_values(path, place)? {
@@ -190,6 +201,57 @@ fn prepare(
         }
         _ => bail!("compare plans of {}: rqps has no planner of it", sides.old.dbms),
     }
+}
+
+/// The statements of a workload file, with parameters in the place of its values, and the files of
+/// its load.
+fn of_workload(
+    word: &str,
+    (dialect, is_made): (Dialect, bool),
+    statements: &mut Vec<Statement>,
+    files: &mut SourceFiles,
+) -> Result<()> {
+    let Some(path) = word.strip_prefix("sql:").map(Path::new) else {
+        bail!("compare plans of {word}: only a workload file has statements, as sql:shop.toml");
+    };
+    let doing = || format!("read {}", path.display());
+    let text = bounded::text(path, bounded::WRITTEN_MAX).with_context(doing)?;
+    let shape = steps::read(&text).map_err(anyhow::Error::msg).with_context(doing)?;
+    for statement in shape.statements() {
+        let Some(sql) = steps::of_dialect(&statement.sql, dialect) else { continue };
+        let parts = rqps_text::parts(dialect, sql).map_err(anyhow::Error::msg);
+        let mut names: Vec<String> = Vec::new();
+        let mut text = String::new();
+        for part in parts.with_context(doing)? {
+            match part {
+                SqlPart::Sql(part) => text.push_str(&part),
+                SqlPart::Reference(_) if dialect != Dialect::Postgres => text.push('?'),
+                SqlPart::Reference(name) => {
+                    let known = names.iter().position(|other| *other == name);
+                    let at = known.unwrap_or_else(|| {
+                        names.push(name);
+                        names.len() - 1
+                    });
+                    text.push_str(&format!("${}", at + 1));
+                }
+            }
+        }
+        let (number, origin) = (statements.len() + 1, path.display().to_string());
+        statements.push(Statement { number, text, origin, share: None });
+    }
+    let Some(load) = shape.load.as_ref().filter(|_| is_made) else { return Ok(()) };
+    if !load.data.is_empty() && files.data.is_empty() {
+        bail!(
+            "{}: its load has CSV files, which `rqps plans` does not load\n\
+             hint: name a file of SQL with --data",
+            doing()
+        );
+    }
+    let here = path.parent().unwrap_or(Path::new(""));
+    let named = load.schema.iter().chain(&load.index);
+    let named = named.filter_map(|list| steps::of_dialect(list, dialect)).flatten();
+    files.schema.extend(named.map(|name| here.join(name)));
+    Ok(())
 }
 
 fn postgres(dsn: &Dsn) -> Result<PostgresSource> {
