@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::error::Reason;
 use crate::progress::Progress;
-use rqps_host::command_output::{CommandOutput, gather, joined};
+use rqps_host::command_output::{CommandOutput, end_group, gather, joined};
 use rqps_model::build::Dbms;
 
 /// Time between two looks at a running client.
@@ -114,8 +114,7 @@ pub(super) fn wait(
 
 /// Ends a client at once. It may have ended by itself in the meantime, which is as good.
 pub(super) fn end(child: &mut Child) {
-    let _ = child.kill();
-    let _ = child.wait();
+    end_group(child);
 }
 
 /// At most 300 characters of a line.

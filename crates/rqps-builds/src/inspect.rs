@@ -29,8 +29,8 @@ pub(super) fn reported(binary: &Path, dbms: Dbms) -> Result<String, Reason> {
     let mut command = stranger(binary)?;
     command.args(spec::of(dbms).and_then(DbmsSpec::server).map_or(&[][..], |s| s.version_args));
     command.arg("--version");
-    let answer =
-        command_output::run(command).map_err(|error| diagnosed(binary, error.to_string()))?;
+    let answer = command_output::run_stranger(command)
+        .map_err(|error| diagnosed(binary, error.to_string()))?;
     if !answer.success() {
         return Err(diagnosed(binary, answer.complaint()));
     }
@@ -143,7 +143,7 @@ pub(super) fn script_runs(root: &Path) -> Result<(), Reason> {
     // `BEGIN` blocks run, although the script is only compiled.
     let mut command = stranger(Path::new("perl"))?;
     command.arg("-c").arg(&script);
-    let said = match command_output::run(command) {
+    let said = match command_output::run_stranger(command) {
         Ok(answer) if answer.success() => return Ok(()),
         Ok(answer) => answer.complaint(),
         Err(error) => error.to_string(),

@@ -18,7 +18,7 @@ pub(super) fn missing(program: &Path) -> Vec<(String, String)> {
         let mut command = child::stranger(loader).ok()?;
         // It maps the files and starts nothing.
         command.env("LD_TRACE_LOADED_OBJECTS", "1").arg(program);
-        command_output::run(command).ok()
+        command_output::run_stranger(command).ok()
     });
     let listed = listed.map(|listed| listed.output).unwrap_or_default();
     let names: BTreeSet<&str> = not_found(&listed).collect();

@@ -41,6 +41,34 @@ const TYPES: &str = "WITH RECURSIVE made AS (SELECT p.oid FROM pg_proc p \
      SELECT t.typname, t.oid::regtype::text FROM pg_type t JOIN calling c ON c.oid = t.oid \
      JOIN pg_namespace n ON n.oid = t.typnamespace WHERE n.nspname IN ";
 
+/// Users whose code may run as this one.
+const TRUSTED: &str = "(SELECT oid FROM pg_roles WHERE rolsuper OR rolname = current_user)";
+
+/// Schemas of these in which users may make objects, beside this one and superusers, who could do
+/// more anyway, and those in which they have made some: whatever a load writes, the server may call
+/// them. Also who.
+fn of_others(schemas: &Literal) -> [String; 2] {
+    let makers = format!(
+        "SELECT n.nspname, CASE maker WHEN 0 THEN 'everybody' ELSE pg_get_userbyid(maker) END \
+         || ' may make objects' FROM pg_namespace n JOIN LATERAL (SELECT a.grantee AS maker \
+         FROM aclexplode(n.nspacl) a WHERE a.privilege_type = 'CREATE' \
+         AND a.grantee <> n.nspowner UNION SELECT \
+         CASE pg_get_userbyid(n.nspowner) WHEN 'pg_database_owner' THEN d.datdba \
+         ELSE n.nspowner END FROM pg_database d WHERE d.datname = current_database()) m ON true \
+         WHERE n.nspname IN ({schemas}) AND maker NOT IN {TRUSTED}"
+    );
+    let objects = format!(
+        "SELECT n.nspname, pg_get_userbyid(o.owner) || ' has made objects' FROM \
+         (SELECT oid, pronamespace AS place, proowner AS owner FROM pg_proc \
+         UNION ALL SELECT oid, oprnamespace, oprowner FROM pg_operator \
+         UNION ALL SELECT oid, typnamespace, typowner FROM pg_type WHERE typtype = 'd') o \
+         JOIN pg_namespace n ON n.oid = o.place WHERE n.nspname IN ({schemas}) \
+         AND o.owner NOT IN {TRUSTED} AND NOT EXISTS \
+         (SELECT 1 FROM pg_depend d WHERE d.objid = o.oid AND d.deptype = 'e') LIMIT 1"
+    );
+    [makers, objects]
+}
+
 /// All stored functions: MySQL does not see to it that they keep their word.
 const OF_MYSQL: &str = "SELECT LOWER(routine_name), routine_name \
      FROM information_schema.routines WHERE routine_schema = DATABASE() \
@@ -57,7 +85,7 @@ pub(super) fn check(
     session: &mut Connection,
 ) -> Result<(), String> {
     let (made, types) = match dialect {
-        _ if rules.called().chain(rules.types()).next().is_none() => return Ok(()),
+        Dialect::Mysql if rules.called().chain(rules.types()).next().is_none() => return Ok(()),
         Dialect::Mysql => (pairs(session, OF_MYSQL)?, Vec::new()),
         _ => made_on_postgres(session)?,
     };
@@ -110,7 +138,20 @@ fn made_on_postgres(session: &mut Connection) -> Result<(Made, Made), String> {
     }
     let set = |error| format!("failed to set up a session for loading: {error}");
     session.simple(SERVER_ONLY).map_err(set)?;
-    let mut of_path = |query| pairs(session, &format!("{query}({})", Literal::list(&path)));
+    let list = Literal::list(&path);
+    for query in of_others(&list) {
+        // A list of names would never be whole: LIKE, IN and attributes call some, too.
+        let found = pairs(session, &query);
+        if let Some((schema, who)) = found?.into_iter().next() {
+            let (schema, who) = (escape::line(&schema), escape::line(&who));
+            return Err(format!(
+                "failed to load: {who} in the schema {schema}, which the load could call as you\n\
+                 hint: REVOKE CREATE ON SCHEMA {schema} FROM PUBLIC and from others, or name a \
+                 schema of your own: options=-csearch_path%3DSCHEMA in the DSN"
+            ));
+        }
+    }
+    let mut of_path = |query| pairs(session, &format!("{query}({list})"));
     let (mut made, operators, types) = (of_path(FUNCTIONS)?, of_path(OPERATORS)?, of_path(TYPES)?);
     made.extend(operators);
     session.simple("RESET search_path").map_err(set)?;

@@ -10,7 +10,8 @@ use crate::load_calls;
 use crate::request::FileLoad;
 use crate::sql_file::{self, SqlFile};
 use rqps_model::dialect::Dialect;
-use rqps_model::sql_name::Literal;
+use rqps_model::escape;
+use rqps_model::sql_name::{Literal, TableName};
 use rqps_text::mysql_dump::{self, DumpedStatement};
 use rqps_text::{self as user_text, ChangedRelation, LoadRules, RelationKind, SqlChunk};
 
@@ -164,6 +165,9 @@ pub(super) fn make_way(
     read_as_written(dialect, &mut session)?;
     check_place(changed.place.as_deref(), dialect, &mut session)?;
     load_calls::check(&rules, dialect, &mut session)?;
+    if dialect == Dialect::Mysql {
+        check_children(&changed.relations, &mut session)?;
+    }
     for relation in undropped(load, dialect, &changed.relations) {
         if is_there(&relation, dialect, &mut session)? {
             return Err(format!(
@@ -176,6 +180,37 @@ pub(super) fn make_way(
         session.simple(sql).map_err(|error| format!("failed to execute {sql:?}: {error}"))?;
     }
     Ok(changed.relations)
+}
+
+/// Foreign keys to tables of this database, and whether they are of one of its own tables.
+const CHILDREN: &str = "SELECT DISTINCT LOWER(referenced_table_name), table_schema, table_name, \
+     table_schema = DATABASE() FROM information_schema.key_column_usage \
+     WHERE referenced_table_schema = DATABASE()";
+
+/// Refuses a load that makes the parent of a table which it does not make: MySQL keeps foreign keys
+/// whose parent is gone, and REPLACE deletes and `ON UPDATE` changes rows by them.
+fn check_children(made: &[ChangedRelation], session: &mut Connection) -> Result<(), String> {
+    let last = |made: &ChangedRelation| {
+        let name = TableName::try_from(made.name.clone()).ok()?;
+        name.folded(Dialect::Mysql).pop().map(|name| name.to_lowercase())
+    };
+    let made: Vec<String> = made.iter().filter_map(last).collect();
+    let rows = session.rows(CHILDREN);
+    let rows = rows.map_err(|error| format!("failed to look for foreign keys: {error}"))?;
+    for row in rows {
+        let mut cells = row.into_iter().map(Option::unwrap_or_default);
+        let mut next = || cells.next().unwrap_or_default();
+        let (parent, schema, child, is_near) = (next(), next(), next(), next() == "1");
+        if made.contains(&parent) && !(is_near && made.contains(&child.to_lowercase())) {
+            let (parent, child) = (escape::line(&parent), format!("{schema}.{child}"));
+            let child = escape::line(&child);
+            return Err(format!(
+                "failed to load: a foreign key of {child} leads to {parent}, which the load makes, \
+                 so rows there could go\nhint: load into a database of its own, or drop that key"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Has the session read literals and names as rqps does, and refuse a second statement in a text

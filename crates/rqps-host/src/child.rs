@@ -14,7 +14,8 @@ use std::process::Command;
 
 use rustix::io::FdFlags;
 
-use crate::user::{self, User, UserError};
+use crate::confinement::give_up_rights;
+use crate::user::{self, Identity, UserError};
 
 /// The variables of every child.
 const OF_ALL: &[&str] = &["PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "RUST_BACKTRACE"];
@@ -27,6 +28,9 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 pub enum ChildTask {
     /// Measures, computes or watches: rqps itself, compilers, perf, valgrind.
     Work,
+    /// Loads a library that is under test, in rqps itself: as [`ChildTask::Work`], without the PATH
+    /// of root.
+    Library,
     /// Fetches packages as the user has set it up: Maven, apt, pip.
     Fetch,
     /// Reaches another host with the keys of the user: ssh.
@@ -41,7 +45,7 @@ impl ChildTask {
     /// Variables by name beside [`OF_ALL`].
     fn names(self) -> &'static [&'static str] {
         match self {
-            ChildTask::Work => &[],
+            ChildTask::Work | ChildTask::Library => &[],
             ChildTask::Fetch => &[
                 "HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "APT_CONFIG", "http_proxy",
                 "https_proxy", "ftp_proxy", "all_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY",
@@ -57,7 +61,7 @@ impl ChildTask {
     /// Beginnings of names of more variables.
     fn prefixes(self) -> &'static [&'static str] {
         match self {
-            ChildTask::Work | ChildTask::Reach | ChildTask::Repository => &[],
+            ChildTask::Work | ChildTask::Library | ChildTask::Reach | ChildTask::Repository => &[],
             ChildTask::Fetch => &["PIP_", "MAVEN_", "M2_", "JAVA_"],
             ChildTask::Submit => {
                 &["RQPS_", "SLURM", "SBATCH_", "SRUN_", "SQUEUE_", "SCANCEL_", "SINFO_"]
@@ -67,18 +71,37 @@ impl ChildTask {
 
     fn passes(self, name: &OsStr) -> bool {
         let Some(name) = name.to_str() else { return false };
+        if name == "PATH" && self == ChildTask::Library && user::is_root() {
+            return false;
+        }
         OF_ALL.contains(&name)
             || self.names().contains(&name)
             || self.prefixes().iter().any(|prefix| name.starts_with(prefix))
     }
 }
 
-/// A program of this host, or of the user's, not started.
+/// A program of this host, or of the user's, not started. It gets no terminal, neither its
+/// Ctrl-C nor a way to type into the shell of whoever started rqps. ssh, which may need one to ask
+/// an agent, has a process group of its own.
 pub fn command(program: impl AsRef<OsStr>, task: ChildTask) -> Command {
     #[expect(clippy::disallowed_methods, reason = "its environment is chosen here")]
     let mut command = Command::new(program);
     command.env_clear().envs(variables(task));
+    match task {
+        ChildTask::Reach => {
+            command.process_group(0);
+        }
+        _ => leave_terminal(&mut command),
+    }
     command
+}
+
+/// Has a program run in a session, and so a process group, of its own.
+fn leave_terminal(command: &mut Command) {
+    let settle = || Ok(rustix::process::setsid().map(drop)?);
+    // SAFETY: between fork and exec the closure makes one system call and touches no memory that
+    // another thread could hold locked.
+    unsafe { command.pre_exec(settle) };
 }
 
 /// The variables of this process that a child with this task gets.
@@ -106,21 +129,25 @@ pub fn stranger(program: &Path) -> Result<Command, UserError> {
     #[expect(clippy::disallowed_methods, reason = "its environment is chosen here")]
     let mut command = Command::new(program);
     command.env_clear().env("PATH", PATH).env("LC_ALL", "C").env("HOME", "/nonexistent");
+    leave_terminal(&mut command);
     if let Some(user) = &user {
-        command.current_dir("/");
-        become_user(&mut command, user);
+        become_user(&mut command, user.identity());
     }
     Ok(command)
 }
 
-/// Has a program run as a user, without other groups and without a way to gain rights.
-pub fn become_user(command: &mut Command, user: &User) {
-    // The standard library drops supplementary groups, too, when root gives up its user.
-    command.uid(user.uid).gid(user.gid);
-    let settle = || Ok(rustix::thread::set_no_new_privs(true)?);
-    // SAFETY: between fork and exec the closure makes one system call and touches no memory that
+/// Has a program run as a user, in the root folder unless it has another one, without other groups
+/// and without a way to gain rights.
+pub fn become_user(command: &mut Command, user: Identity) {
+    let program = Path::new(command.get_program());
+    let is_by_place = program.is_relative() && program.components().count() > 1;
+    if command.get_current_dir().is_none() && !is_by_place {
+        // That of root may be closed to others.
+        command.current_dir("/");
+    }
+    // SAFETY: between fork and exec the closure makes system calls and touches no memory that
     // another thread could hold locked.
-    unsafe { command.pre_exec(settle) };
+    unsafe { command.pre_exec(move || give_up_rights(Some(user))) };
 }
 
 /// Keeps what this process inherited beside its standard streams from all that it starts.
@@ -145,9 +172,9 @@ mod tests {
         let check = |task: ChildTask, name: &str, passes: bool| {
             assert_eq!(task.passes(OsStr::new(name)), passes, "{task:?}: {name}");
         };
-        use ChildTask::{Fetch, Reach, Repository, Submit, Work};
-        for task in [Work, Fetch, Reach, Submit, Repository] {
-            check(task, "PATH", true);
+        use ChildTask::{Fetch, Library, Reach, Repository, Submit, Work};
+        for task in [Work, Library, Fetch, Reach, Submit, Repository] {
+            check(task, "PATH", task != Library || !user::is_root());
             for secret in ["AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "GITHUB_TOKEN", "LD_PRELOAD"] {
                 check(task, secret, false);
             }
@@ -157,6 +184,18 @@ mod tests {
         }
         check(Fetch, "PIP_INDEX_URL", true);
         check(Work, "HOME", false);
+    }
+
+    #[test]
+    fn a_child_is_in_a_session_of_its_own() {
+        let check = |mut command: Command| {
+            let said = command.args(["-c", "cut -d' ' -f6 /proc/$$/stat; echo $$"]).output();
+            let text = String::from_utf8(said.unwrap().stdout).unwrap();
+            let lines: Vec<&str> = text.lines().collect();
+            assert!(lines.len() == 2 && lines[0] == lines[1], "{text}");
+        };
+        check(command("sh", ChildTask::Work));
+        check(stranger(Path::new("/bin/sh")).unwrap());
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Runs a program that ends by itself, and keeps what it says.
 
 use std::io::{self, Read};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::confinement;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Time limit for a program's answer.
@@ -73,19 +74,35 @@ pub fn run(command: Command) -> io::Result<CommandOutput> {
     run_with(command, Stdio::null(), PATIENCE)
 }
 
+/// As [`run`], for a program that gives up the rights of root; what it leaves running is ended.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_stranger(command: Command) -> io::Result<CommandOutput> {
+    run_apart(command, Stdio::null(), PATIENCE, true)
+}
+
 /// As [`run`], with something to read and another limit.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_with(
+pub fn run_with(command: Command, input: Stdio, patience: Duration) -> io::Result<CommandOutput> {
+    run_apart(command, input, patience, false)
+}
+
+fn run_apart(
     mut command: Command,
     input: Stdio,
     patience: Duration,
+    is_stranger: bool,
 ) -> io::Result<CommandOutput> {
     command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // A group of its own, so that all of it can be ended.
-    command.process_group(0);
     let mut child = command.spawn()?;
+    let end_left = |child: &Child| {
+        if is_stranger {
+            confinement::end_left(child.id());
+        }
+    };
     let (output, errors) = (gather(child.stdout.take()), gather(child.stderr.take()));
     let begun = Instant::now();
     let status = loop {
@@ -94,16 +111,18 @@ pub fn run_with(
             None if begun.elapsed() < patience => thread::sleep(Duration::from_millis(2)),
             None => {
                 end_group(&mut child);
+                end_left(&child);
                 let what = format!("no answer within {} s", patience.as_secs_f64());
                 return Err(io::Error::new(io::ErrorKind::TimedOut, what));
             }
         }
     };
+    end_left(&child);
     Ok(CommandOutput { status, output: joined(output), errors: joined(errors) })
 }
 
-/// The standard output of a process, and how it ended. One that says more than `most` bytes is
-/// ended.
+/// The standard output of a process that gives up the rights of root, and how it ended. One that
+/// says more than `most` bytes is ended, and so is what any leaves running.
 ///
 /// # Errors
 /// It says more, or cannot be read.
@@ -113,10 +132,13 @@ pub fn output_of(mut child: Child, most: u64) -> io::Result<(Vec<u8>, ExitStatus
     let is_long = said.len() as u64 > most;
     if is_long || read.is_err() {
         end_group(&mut child);
+        confinement::end_left(child.id());
         read?;
         return Err(io::Error::other(format!("it says more than {most} bytes")));
     }
-    Ok((said, child.wait()?))
+    let status = child.wait()?;
+    confinement::end_left(child.id());
+    Ok((said, status))
 }
 
 /// Ends a child with all processes of its group. They may have ended by themselves, which is as

@@ -4,11 +4,13 @@
 
 #![allow(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
+use std::time::{Duration, Instant};
 
-use rustix::process::{DumpableBehavior, Signal};
+use rustix::process::{DumpableBehavior, Pid, Signal};
 use rustix::stdio;
 
 use crate::user::{Identity, is_root};
@@ -76,7 +78,9 @@ fn duplicate(stream: BorrowedFd<'_>) -> io::Result<File> {
 /// The process may not change its user. The text is a complete message.
 pub fn become_unprivileged(user: Option<Identity>) -> Result<(), String> {
     let user = user.filter(|_| is_root());
-    give_up_rights(user).map_err(|error| {
+    // The folder of root may be closed to others.
+    let left = user.map_or(Ok(()), |_| std::env::set_current_dir("/"));
+    left.and_then(|()| give_up_rights(user)).map_err(|error| {
         let user = user.map_or("an unprivileged user".to_owned(), |user| user.uid.to_string());
         format!(
             "become user {user} for a library: {error}\nhint: start rqps as a user who is not root"
@@ -92,8 +96,14 @@ pub fn become_unprivileged(user: Option<Identity>) -> Result<(), String> {
 pub fn give_up_rights(user: Option<Identity>) -> io::Result<()> {
     if let Some(Identity { uid, gid }) = user {
         // The calls of libc change all threads of the process, those of the kernel only one.
-        // SAFETY: numbers only; with a length of 0 the list of groups is not read.
-        succeeded(unsafe { libc::setgroups(0, std::ptr::null()) })?;
+        let mark = mark_of(std::process::id());
+        // SAFETY: the list has one group.
+        let marked = succeeded(unsafe { libc::setgroups(1, &raw const mark) });
+        if marked.is_err() {
+            // A container that knows few groups.
+            // SAFETY: numbers only; with a length of 0 the list of groups is not read.
+            succeeded(unsafe { libc::setgroups(0, std::ptr::null()) })?;
+        }
         // SAFETY: numbers only.
         succeeded(unsafe { libc::setresgid(gid, gid, gid) })?;
         // SAFETY: numbers only.
@@ -106,6 +116,55 @@ pub fn give_up_rights(user: Option<Identity>) -> io::Result<()> {
     Ok(rustix::thread::set_no_new_privs(true)?)
 }
 
+/// The group of a process that gave up the rights of root, and of all that it starts, which cannot
+/// leave it. No file has it, and no user: its number is far above theirs.
+fn mark_of(process: u32) -> libc::gid_t {
+    0x5100_0000 | process
+}
+
+/// Ends what a process has left behind that gave up the rights of root: daemons, which have left
+/// its session. Returns their names. An ordinary user's cannot be told from what else runs.
+pub fn end_left(process: u32) -> Vec<String> {
+    let mark = mark_of(process).to_string();
+    let begun = Instant::now();
+    let mut names = BTreeMap::new();
+    while is_root() && begun.elapsed() < END_PATIENCE {
+        let left = marked(&mark);
+        if left.is_empty() {
+            break;
+        }
+        for (pid, name) in left {
+            // Stopped first, so that it cannot start others while the rest is looked for.
+            let signal = if names.contains_key(&pid) { Signal::KILL } else { Signal::STOP };
+            if let Some(pid) = Pid::from_raw(pid) {
+                // It may have ended.
+                let _ = rustix::process::kill_process(pid, signal);
+            }
+            names.insert(pid, name);
+        }
+    }
+    names.into_iter().map(|(pid, name)| format!("{name} (process {pid})")).collect()
+}
+
+/// The time that killed processes may take to go: one waits for a disk.
+const END_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Processes of the group of a mark that have not ended, with their names.
+fn marked(mark: &str) -> Vec<(i32, String)> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let look = |pid| {
+        let text = std::fs::read(format!("/proc/{pid}/status")).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        let field =
+            |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let is_there = !field("State:")?.starts_with(['Z', 'X']);
+        let is_marked = field("Groups:")?.split(' ').any(|group| group == mark);
+        (is_there && is_marked).then(|| (pid, field("Name:").unwrap_or("?").to_owned()))
+    };
+    pids.filter_map(look).collect()
+}
+
 fn succeeded(code: libc::c_int) -> io::Result<libc::c_int> {
     if code < 0 { Err(io::Error::last_os_error()) } else { Ok(code) }
 }
@@ -113,6 +172,27 @@ fn succeeded(code: libc::c_int) -> io::Result<libc::c_int> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{child, command_output};
+
+    #[test]
+    fn what_a_stranger_leaves_running_is_ended() {
+        if !is_root() {
+            return;
+        }
+        // Not even with another session, another parent and another name.
+        let daemon = "(setsid sh -c 'exec sleep 300' >/dev/null 2>&1 &) ; echo $$";
+        let mut command = child::stranger("/bin/sh".as_ref()).unwrap();
+        let said = command.args(["-c", daemon]).output().unwrap();
+        let pid: u32 = String::from_utf8(said.stdout).unwrap().trim().parse().unwrap();
+        let left = end_left(pid);
+        assert!(left.len() == 1 && left[0].contains(" (process "), "{left:?}");
+        assert!(marked(&mark_of(pid).to_string()).is_empty());
+        let mut command = child::stranger("/bin/sh".as_ref()).unwrap();
+        command.args(["-c", daemon]);
+        let said = command_output::run_stranger(command).unwrap();
+        let pid: u32 = said.output.trim().parse().unwrap();
+        assert!(marked(&mark_of(pid).to_string()).is_empty());
+    }
 
     #[test]
     fn scripts_find_few_variables_and_absolute_places() {

@@ -55,7 +55,9 @@ fn fault<'a>(doing: &'static str, path: &'a Path) -> impl Fn(io::Error) -> DiskE
 
 /// Folders within each other that are read: a data folder has a handful, and one that a hostile
 /// process made must not exhaust descriptors.
-const DEPTH: usize = 100;
+pub(crate) const DEPTH: usize = 100;
+/// What is said of more.
+pub(crate) const TOO_DEEP: &str = "too many folders within each other";
 
 /// Bytes that a folder takes on its disk, as `du` counts: allocated blocks, files with several
 /// names once. Files that vanish meanwhile do not count.
@@ -87,7 +89,7 @@ fn each_entry(
 ) -> Result<(), DiskError> {
     let at = folder.path();
     if depth > DEPTH {
-        return Err(fault("read", at)(io::Error::other("too many folders within each other")));
+        return Err(fault("read", at)(io::Error::other(TOO_DEEP)));
     }
     for entry in folder.entries().map_err(fault("read", at))? {
         look(folder, &entry.name, entry.kind)?;

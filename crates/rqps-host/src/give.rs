@@ -9,6 +9,7 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, Stat};
 
 use crate::beneath::Folder;
+use crate::disk::{DEPTH, TOO_DEEP};
 use crate::user::{User, UserError};
 
 /// Gives a folder and all in it to `user`, by descriptors. Links are changed, not followed. A file
@@ -22,21 +23,24 @@ pub fn chown_tree(path: &Path, user: &User) -> Result<(), UserError> {
     };
     let folder = Folder::open(path).map_err(fault)?;
     let mut names = BTreeMap::new();
-    count_names(&folder, user, &mut names).map_err(fault)?;
+    count_names(&folder, user, &mut names, 0).map_err(fault)?;
     if names.values().any(|(seen, all)| seen < all) {
         let why = "a file in it has another name outside of it, so it may be somebody else's";
         return Err(fault(io::Error::other(why)));
     }
-    give_all(&folder, user, &names).map_err(fault)
+    give_all(&folder, user, &names, 0).map_err(fault)
 }
 
 /// Files with several names: how many of them were seen, and how many there are.
 type Names = BTreeMap<(u64, u64), (u64, u64)>;
 
-fn count_names(folder: &Folder, user: &User, names: &mut Names) -> io::Result<()> {
+fn count_names(folder: &Folder, user: &User, names: &mut Names, depth: usize) -> io::Result<()> {
+    if depth > DEPTH {
+        return Err(io::Error::other(TOO_DEEP));
+    }
     for entry in folder.entries()? {
         if entry.kind == FileType::Directory {
-            count_names(&folder.below(Path::new(&entry.name))?, user, names)?;
+            count_names(&folder.below(Path::new(&entry.name))?, user, names, depth + 1)?;
             continue;
         }
         let facts = folder.facts_of(&entry.name)?;
@@ -49,7 +53,10 @@ fn count_names(folder: &Folder, user: &User, names: &mut Names) -> io::Result<()
 }
 
 /// A folder goes before what is in it, so that its old owner can put nothing in any more.
-fn give_all(folder: &Folder, user: &User, names: &Names) -> io::Result<()> {
+fn give_all(folder: &Folder, user: &User, names: &Names, depth: usize) -> io::Result<()> {
+    if depth > DEPTH {
+        return Err(io::Error::other(TOO_DEEP));
+    }
     folder.give(user.identity())?;
     if user.uid == 0 {
         only_own(folder.file())?;
@@ -57,7 +64,7 @@ fn give_all(folder: &Folder, user: &User, names: &Names) -> io::Result<()> {
     for entry in folder.entries()? {
         match entry.kind {
             FileType::Directory => {
-                give_all(&folder.below(Path::new(&entry.name))?, user, names)?;
+                give_all(&folder.below(Path::new(&entry.name))?, user, names, depth + 1)?;
             }
             _ => folder.give_file(&entry.name, user.identity(), |facts| {
                 facts.st_nlink == 1 || facts.st_uid == user.uid || names.contains_key(&key(facts).0)
@@ -88,6 +95,18 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn folders_within_each_other_have_an_end() {
+        let work = tempfile::tempdir().unwrap();
+        let mut folder = work.path().to_owned();
+        (0..=DEPTH + 1).for_each(|_| folder.push("d"));
+        fs::create_dir_all(&folder).unwrap();
+        let own = rustix::process::geteuid().as_raw();
+        let user = User { name: "own".to_owned(), uid: own, gid: own };
+        let said = chown_tree(work.path(), &user).unwrap_err().to_string();
+        assert!(said.contains(TOO_DEEP), "{said}");
+    }
 
     #[test]
     fn a_file_with_a_name_elsewhere_is_not_given_away() {

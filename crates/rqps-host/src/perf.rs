@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread;
@@ -161,8 +160,6 @@ impl Perf {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
-            // Ctrl-C on the terminal is rqps's to handle.
-            .process_group(0)
             .spawn()
             .map_err(|error| self.broken(DOING, error.to_string()))?;
         Ok(Recording { perf: self.clone(), child, file, said })

@@ -14,7 +14,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -234,14 +233,11 @@ impl Warden {
             source,
         };
         let begun = SystemTime::now();
-        // A process group of its own: Ctrl-C of the terminal is for rqps, which stops its servers
-        // in order.
         let mut child = child::command(program_self, ChildTask::Work)
             .arg(WARDEN_COMMAND)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            .process_group(0)
             .spawn()
             .map_err(fault)?;
         let said = Arc::new(Said::default());

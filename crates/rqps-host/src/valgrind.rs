@@ -3,7 +3,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -271,7 +270,7 @@ impl Callgrind {
         }
         if let Some(user) = self.user {
             // A process does not answer to anybody else, root included.
-            command.uid(user.uid).gid(user.gid);
+            child::become_user(&mut command, user);
         }
         let patience = self.programs.patience / ORDER_SHARE;
         let said = command_output::run_with(command, Stdio::null(), patience)

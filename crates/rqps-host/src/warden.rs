@@ -154,13 +154,13 @@ impl ProcessSpec {
             // The standard library drops supplementary groups too when root gives up its user.
             command.uid(identity.uid).gid(identity.gid);
         }
-        // SAFETY: between fork and exec the closure makes one system call and touches no memory
+        // SAFETY: between fork and exec the closure makes system calls and touches no memory
         // that another thread could hold locked.
         unsafe {
             command.pre_exec(|| {
                 // If the warden itself is killed, its process ends with it.
                 rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-                Ok(())
+                Ok(rustix::thread::set_no_new_privs(true)?)
             });
         }
         let folder = self.folder.display();

@@ -1,7 +1,7 @@
 //! Reads the declarations of a script by running it without a database.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 
 use super::state::{PREAMBLE, load_script, plain_limit, tell, tell_folders};
@@ -10,6 +10,7 @@ use rqps_driver::confined::{self, ScriptPlaces};
 use rqps_embed::lua::{
     Binding, LuaJit, LuaState, RandomDraw, Report, RowCells, ScriptHost, StatementEnd,
 };
+use rqps_host::command_output;
 use rqps_model::lua::{LuaDeclared, LuaOption};
 
 /// The hidden command that reads a script's declarations in its own process.
@@ -43,10 +44,10 @@ pub fn declared(script: &Path, with_help: bool) -> Result<String, String> {
 /// Also if the process cannot be started.
 pub fn declared_apart(mut rqps: Command, script: &Path, with_help: bool) -> Result<String, String> {
     rqps.arg(LUA_COMMAND).arg(script).args(with_help.then_some("--with-help"));
-    let output = rqps.stdin(Stdio::null()).output();
+    let output = command_output::run_stranger(rqps);
     let output = output.map_err(|error| format!("look at {}: {error}", script.display()))?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+    let text = if output.success() { Ok(output.output) } else { Err(output.errors) };
+    text.map(|text| text.trim().to_owned()).map_err(|text| text.trim().to_owned())
 }
 
 /// Runs a script in a state of this process.

@@ -152,7 +152,7 @@ fn loader_in(root: &Path, folder: &Path) -> Option<PathBuf> {
 fn tells_name(loader: &Path) -> bool {
     let Ok(mut command) = child::stranger(loader) else { return false };
     command.arg("--help");
-    command_output::run(command).is_ok_and(|answer| answer.output.contains("--argv0"))
+    command_output::run_stranger(command).is_ok_and(|answer| answer.output.contains("--argv0"))
 }
 
 fn is_elf(path: &Path) -> Result<bool, Reason> {

@@ -1,9 +1,11 @@
 //! The commit that a name means in a git repository, read from its files: git itself runs programs
-//! that the configuration of a repository names, and nobody has allowed these yet.
+//! that the configuration of a repository names, and nobody has allowed these yet. Only for a name
+//! that takes a walk, as HEAD~1, git is asked, which resolves it and does nothing else (`git.rs`).
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use super::git::Repository;
 use rqps_model::bounded;
 
 /// Bytes of the longest list of references that is read.
@@ -12,8 +14,14 @@ const BYTES_MOST: u64 = 16 << 20;
 /// Links from one reference to the next.
 const LINKS_MOST: u32 = 5;
 
-/// The commit of a reference, or of HEAD; `None` if it takes more than looking it up.
+/// The commit of a reference, or of HEAD; `None` if there is none.
 pub fn commit_of(folder: &Path, reference: Option<&str>) -> Option<String> {
+    looked_up(folder, reference)
+        .or_else(|| Repository::of(folder).ok().flatten()?.resolve(reference?).ok())
+}
+
+/// As [`commit_of`], without git; `None` if it takes more than looking it up.
+fn looked_up(folder: &Path, reference: Option<&str>) -> Option<String> {
     let name = reference.unwrap_or("HEAD");
     if is_commit(name) {
         return Some(name.to_owned());
@@ -70,6 +78,8 @@ fn text(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rqps_host::child::{self, ChildTask};
+    use rqps_host::command_output;
     use std::fs;
 
     #[test]
@@ -84,7 +94,7 @@ mod tests {
         fs::write(git.join("packed-refs"), format!("# x\n{two} refs/tags/v1\n")).unwrap();
         let check = |name: Option<&str>, expected: Option<&str>| {
             assert_eq!(
-                commit_of(&folder.path().join("sub"), name).as_deref(),
+                looked_up(&folder.path().join("sub"), name).as_deref(),
                 expected,
                 "{name:?}"
             );
@@ -97,5 +107,27 @@ mod tests {
         check(Some("../../x"), None);
         fs::write(git.join("HEAD"), "ref: HEAD\n").unwrap();
         check(None, None);
+    }
+
+    #[test]
+    fn a_name_that_takes_a_walk_is_a_commit_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = |words: &[&str]| {
+            let mut command = child::command("git", ChildTask::Work);
+            command.arg("-C").arg(folder.path()).args(["-c", "user.name=a", "-c", "user.email=a"]);
+            command_output::run({
+                command.args(words);
+                command
+            })
+            .unwrap()
+            .output
+        };
+        git(&["init", "-q"]);
+        git(&["commit", "-q", "--allow-empty", "-m", "one"]);
+        let one = git(&["rev-parse", "HEAD"]);
+        git(&["commit", "-q", "--allow-empty", "-m", "two"]);
+        assert_eq!(one.trim().len(), 40);
+        assert_eq!(commit_of(folder.path(), Some("HEAD~1")).as_deref(), Some(one.trim()));
+        assert_eq!(commit_of(folder.path(), Some("HEAD~9")), None);
     }
 }

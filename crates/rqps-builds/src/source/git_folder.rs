@@ -126,7 +126,7 @@ impl GitFolder {
         command.arg("-C").arg(&self.sources).args(words);
         if let Some(owner) = &self.owner {
             command.env("HOME", "/nonexistent");
-            child::become_user(&mut command, owner);
+            child::become_user(&mut command, owner.identity());
         }
         command
     }
@@ -144,7 +144,7 @@ impl GitFolder {
         }
         command.current_dir("/");
         if let Some(owner) = &self.owner {
-            child::become_user(&mut command, owner);
+            child::become_user(&mut command, owner.identity());
         }
         command
     }

@@ -37,7 +37,7 @@ pub(super) fn apply(
         let mut command = child::command("patch", ChildTask::Work);
         command.args(["-p1", "--batch", "--forward"]).current_dir(sources);
         if let Some(user) = user {
-            child::become_user(&mut command, user);
+            child::become_user(&mut command, user.identity());
         }
         let answer = command_output::run_with(command, text.into(), PATIENCE).map_err(missing)?;
         if !answer.success() {

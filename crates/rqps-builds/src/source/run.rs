@@ -1,8 +1,7 @@
 //! One command of a recipe: its environment, its end, and why it failed. It ends with rqps.
 
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::process::CommandExt;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -13,6 +12,7 @@ use crate::error::Reason;
 use crate::progress::Progress;
 use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output::{self, end_group};
+use rqps_host::confinement;
 use rqps_host::plain;
 use rqps_host::user::User;
 use rqps_model::units;
@@ -21,6 +21,8 @@ use rqps_model::units;
 const POLL: Duration = Duration::from_millis(50);
 /// Bytes at the end of a log in which rqps looks for the share that is done.
 const TAIL: u64 = 4096;
+/// Bytes at the end of a log in which an error looks for words.
+const WORDS_MOST: u64 = 1 << 20;
 /// Lines of a log that an error shows.
 const LINES_SHOWN: usize = 4;
 
@@ -38,10 +40,8 @@ pub(super) fn command(
     command.env("CC", &toolchain.cc).env("CXX", &toolchain.cxx);
     command.env("CFLAGS", &flags).env("CXXFLAGS", &flags).env("JOBS", jobs.to_string());
     command.env("LDFLAGS", toolchain.link_flags());
-    // A group of its own, so that all of it can be ended.
-    command.process_group(0);
     if let Some(user) = user {
-        child::become_user(&mut command, user);
+        child::become_user(&mut command, user.identity());
     }
     command
 }
@@ -80,9 +80,13 @@ pub(super) fn run(
     if ended.is_err() {
         end_group(&mut child);
     }
-    // It may be gone with the whole group, which is as good.
+    // It may be gone already, which is as good.
     let _ = guard.kill();
     let _ = guard.wait();
+    for left in confinement::end_left(child.id()) {
+        // Told for whoever reads why a daemon of the recipe is gone.
+        let _ = writeln!(&mut &*log_file, "rqps: ended what the command left running: {left}");
+    }
     ended
 }
 
@@ -108,15 +112,14 @@ fn percent_done(tail: &str) -> Option<u8> {
 
 /// Ends the group of a command when rqps is gone, however it went: its pipe closes then.
 fn guard(child: &Child) -> io::Result<Child> {
-    let group = i32::try_from(child.id()).map_err(io::Error::other)?;
     let mut guard = child::command("sh", ChildTask::Work);
-    guard.args(["-c", "read -r line; kill -KILL 0"]).process_group(group);
+    guard.args(["-c", "read -r line; kill -s KILL -- \"-$0\"", &child.id().to_string()]);
     guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
 }
 
 /// The reason why a build failed, from its log.
 pub(super) fn failed(ended: ExitStatus, log: &Path, scratch: &Path) -> Reason {
-    let text = fs::read(log).unwrap_or_default();
+    let text = plain::end(log, 0, WORDS_MOST).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     if text.contains("No space left on device") {
         return no_space(scratch);
@@ -144,6 +147,8 @@ pub(super) fn no_space(folder: &Path) -> Reason {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -90,7 +90,7 @@ impl KeyValue {
 
     fn ask(&self, probe: &Probe) -> io::Result<Result<Facts, String>> {
         self.site.check_build()?;
-        let mut command = child::command(&self.site.warden_program, ChildTask::Work);
+        let mut command = child::command(&self.site.warden_program, ChildTask::Library);
         command.arg(ROCKSDB_COMMAND);
         library_process::ask(command, probe, ANSWER_MAX)
     }

@@ -5,7 +5,6 @@
 //! the lab along.
 
 use std::io::{self, Read, Write};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -84,15 +83,15 @@ impl SqliteFile<'_> {
         let launcher = launcher(self.build, host::libc_version().as_deref());
         let mut command = match launcher {
             Some(launcher) => {
-                let mut command = child::command(launcher, ChildTask::Work);
+                let mut command = child::command(launcher, ChildTask::Library);
                 command.arg(self.program);
                 // The libc of that release is part of the build.
                 if let Some(user) = self.run_as {
-                    command.uid(user.uid).gid(user.gid);
+                    child::become_user(&mut command, user.identity());
                 }
                 command
             }
-            None => child::command(self.program, ChildTask::Work),
+            None => child::command(self.program, ChildTask::Library),
         };
         command.arg(SQLITE_COMMAND);
         library_process::ask(command, &work, ANSWER_MAX)

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -76,13 +75,8 @@ impl DriverChild {
     pub(super) fn start(mut command: Command, request: &str, log: &Path) -> Result<DriverChild> {
         let file = plain::to_append(log).with_context(|| format!("open {}", log.display()))?;
         let start = file.metadata().map_or(0, |file| file.len());
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // Ctrl-C on the terminal is the lab's to handle.
-            .process_group(0)
-            .spawn()?;
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let mut input = child.stdin.take().context("the driver has no standard input")?;
         let output = child.stdout.take().context("the driver has no standard output")?;
         let errors = child.stderr.take().context("the driver has no standard error")?;
@@ -104,6 +98,15 @@ impl DriverChild {
 }
 
 impl DriverLog {
+    /// Writes down what the driver left running, and was ended.
+    pub(super) fn tell_left(&self, left: &[String]) {
+        let Ok(mut log) = plain::to_append(&self.path) else { return };
+        for process in left {
+            // A log that cannot be written ends no run.
+            let _ = writeln!(log, "rqps: ended what the driver left running: {process}");
+        }
+    }
+
     /// The error for a driver that ended before it was done. `host` is the client host that it was
     /// on.
     pub(super) fn early_end(&self, host: Option<&str>, status: ExitStatus) -> anyhow::Error {

@@ -145,7 +145,7 @@ impl DriverHosts {
     pub(super) fn driver(&self, place: usize) -> Result<Command> {
         match self {
             DriverHosts::Here { program, .. } => {
-                let mut command = child::command(program, ChildTask::Work);
+                let mut command = child::command(program, ChildTask::Library);
                 // What a request calls a path begins in the root folder: driver_proxy/permit.rs.
                 command.arg("driver").current_dir("/");
                 Ok(command)

@@ -2,7 +2,6 @@
 //! another rqps starts drivers, the process is at the end of a line to that one.
 
 use std::io::Write;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command};
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use crate::lab::driver_proxy::{ClientLine, ProxiedDriver};
 use rqps_driver::event::DriverEvent;
 use rqps_driver::request::{DriverCommand, DriverRequest};
 use rqps_host::child::{self, ChildTask};
+use rqps_host::confinement;
 use rqps_host::valgrind::Callgrind;
 
 /// The start of the process, by its DBMS.
@@ -75,21 +75,21 @@ impl DriverProcess {
         let mut command = match (&callgrind, &launcher) {
             (Some(callgrind), _) => {
                 let (valgrind, args) = callgrind.wrap(program, Vec::new());
-                let mut command = child::command(valgrind, ChildTask::Work);
+                let mut command = child::command(valgrind, ChildTask::Library);
                 command.args(args);
                 // Valgrind's own files must stay those of the process, so it cannot change its
                 // user later.
                 if let Some(user) = callgrind.user() {
-                    command.uid(user.uid).gid(user.gid);
+                    child::become_user(&mut command, user);
                 }
                 command
             }
             (None, Some(launcher)) => {
-                let mut command = child::command(launcher, ChildTask::Work);
+                let mut command = child::command(launcher, ChildTask::Library);
                 command.arg(program);
                 command
             }
-            (None, None) => child::command(program, ChildTask::Work),
+            (None, None) => child::command(program, ChildTask::Library),
         };
         if let Some(environment) = environment {
             command.env_clear().envs(environment);
@@ -211,7 +211,7 @@ impl DriverProcess {
 
 impl Drop for DriverProcess {
     fn drop(&mut self) {
-        if let Carrier::Child { child, input, cancels, .. } = &mut self.carrier {
+        if let Carrier::Child { child, input, cancels, log } = &mut self.carrier {
             drop(input.take());
             let end = Instant::now() + CANCEL_PATIENCE;
             while *cancels && matches!(child.try_wait(), Ok(None)) && Instant::now() < end {
@@ -220,6 +220,7 @@ impl Drop for DriverProcess {
             // Both fail only for a process that is gone already.
             child.kill().ok();
             child.wait().ok();
+            log.tell_left(&confinement::end_left(child.id()));
         }
     }
 }

@@ -171,6 +171,7 @@ const KNOWN: &[(&str, &[&str])] = &[
         ],
     ),
     ("driver/script/explain", &["operation.sql"]),
+    ("driver/load_calls", &["schemas"]),
     ("driver/tables", &["name", "names", "place", "schema"]),
     ("plans/mysql/constants", &["names", "table", "values"]),
     ("plans/mysql/mod", &["name(&table.name)"]),

@@ -71,13 +71,21 @@ const METHODS: [&str; 9] =
     ["bloom", "brin", "btree", "gin", "gist", "hash", "hnsw", "ivfflat", "spgist"];
 
 /// Words after which no further table of FROM follows. MySQL takes some for names: the later ones.
-const AFTER_FROM: [&str; 13] = [
-    "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "UNION", "FOR", "OFFSET", "EXCEPT", "INTERSECT",
+/// FOR is none: tables may follow what begins with it, as FOR ORDER BY of an index or FOR
+/// SYSTEM_TIME.
+const AFTER_FROM: [&str; 12] = [
+    "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "UNION", "OFFSET", "EXCEPT", "INTERSECT",
     "WINDOW", "FETCH", "RETURNING",
 ];
 
 /// Those of them that no server takes for a name.
-const RESERVED_AFTER_FROM: usize = 7;
+const RESERVED_AFTER_FROM: usize = 6;
+
+/// Words that begin something else than the name of a table in FROM, even if a table has that name.
+const NO_TABLE: [&str; 11] = [
+    "CROSS", "FROM", "INNER", "JOIN", "LATERAL", "LEFT", "NATURAL", "RIGHT", "SELECT", "TABLE",
+    "VALUES",
+];
 
 /// Functions whose arguments have a FROM of their own.
 const WITH_FROM: [&str; 5] = ["EXTRACT", "SUBSTRING", "TRIM", "OVERLAY", "POSITION"];
@@ -224,6 +232,9 @@ impl<'a, 'r> Expressions<'a, 'r> {
             self.statement.at += usize::from(is_prefix);
             return if is_prefix { Ok(()) } else { self.source() };
         }
+        if self.is_part() {
+            return self.call(token);
+        }
         let before = self.statement.word_before();
         let is_before = |words: &[&str]| words.contains(&before.as_str());
         match word.as_str() {
@@ -279,18 +290,29 @@ impl<'a, 'r> Expressions<'a, 'r> {
         self.call(token)
     }
 
-    fn ends_from(&self, word: &str) -> bool {
-        let known = if self.statement.is_mysql() { RESERVED_AFTER_FROM } else { AFTER_FROM.len() };
-        AFTER_FROM[..known].contains(&word)
+    /// True for a word that continues a name or is a variable, whatever it says.
+    fn is_part(&self) -> bool {
+        self.statement.is_sign_before(b'.') || self.statement.is_sign_before(b'@')
     }
 
-    /// `a IS DISTINCT FROM b`, but not `a.is distinct FROM b`, where both are names.
+    fn ends_from(&self, word: &str) -> bool {
+        let known = if self.statement.is_mysql() { RESERVED_AFTER_FROM } else { AFTER_FROM.len() };
+        // Not WITHIN GROUP (…), and not USE INDEX FOR ORDER BY (…).
+        let has_by = self.statement.word_at(1) == "BY" && self.statement.word_before() != "FOR";
+        AFTER_FROM[..known].contains(&word) && (!matches!(word, "GROUP" | "ORDER") || has_by)
+    }
+
+    /// `a IS DISTINCT FROM b`, but not `a.is distinct FROM b`, where both are names. MySQL has none.
     fn follows_is_distinct(&self) -> bool {
+        if self.statement.is_mysql() {
+            return false;
+        }
         let mut before = self.statement;
         let forms: [&[&str]; 2] = [&["IS", "DISTINCT"], &["IS", "NOT", "DISTINCT"]];
         let Some(form) = forms.iter().find(|form| before.follows(form)) else { return false };
         before.at -= form.len();
-        !before.is_sign_before(b'.') && before.word_before() != "AS"
+        let is_part = before.is_sign_before(b'.') || before.is_sign_before(b'@');
+        !is_part && before.word_before() != "AS"
     }
 
     /// `NEXT VALUE FOR sequence` of MariaDB.
@@ -383,6 +405,9 @@ impl<'a, 'r> Expressions<'a, 'r> {
         self.frame().awaits_table = false;
         let mut ahead = self.statement;
         let name = ahead.name()?;
+        if name.parts.len() == 1 && NO_TABLE.contains(&self.statement.word().as_str()) {
+            return Err(format!("{} is not expected there", name.text));
+        }
         if ahead.is_sign(b'(') {
             let token = *self.statement.peek().ok_or("a table is missing")?;
             return self.call(&token);

@@ -176,6 +176,12 @@ const HOSTILE_TO_POSTGRES: &[&str] = &[
     "INSERT INTO own SELECT own.is distinct FROM customers",
     "INSERT INTO own SELECT id AS values FROM (customers c JOIN own ON true)",
     "INSERT INTO own SELECT own.for values FROM (customers c JOIN own ON true)",
+    "INSERT INTO own SELECT 1 FROM own JOIN own o ON own.where = 1, customers c",
+    "INSERT INTO own SELECT 1 FROM own JOIN own o ON (o).limit = 1, customers c",
+    "INSERT INTO own SELECT 1 FROM own JOIN own o ON \
+     (SELECT true) = (percentile_cont(0.5) WITHIN GROUP (ORDER BY 1) > 0), customers c",
+    "INSERT INTO own SELECT 1 FROM own WITHIN GROUP (ORDER BY 1), customers c",
+    "INSERT INTO own SELECT 1 FROM (TABLE customers) t",
     "VALUES (evil())",
     "TABLE customers",
     "IMPORT FOREIGN SCHEMA s FROM SERVER x INTO public",
@@ -183,6 +189,13 @@ const HOSTILE_TO_POSTGRES: &[&str] = &[
 
 /// The same of MySQL and MariaDB.
 const HOSTILE_TO_MYSQL: &[&str] = &[
+    "INSERT INTO own SELECT 1 FROM own USE INDEX FOR ORDER BY (a), customers c",
+    "INSERT INTO own SELECT 1 FROM own USE INDEX FOR GROUP BY (a), customers c",
+    "INSERT INTO own SELECT 1 FROM own FOR SYSTEM_TIME ALL, customers c",
+    "INSERT INTO own SELECT 1 FROM own JOIN own o ON own.where = 1, customers c",
+    "INSERT INTO own SELECT 1 FROM own JOIN own o ON @where = 1, customers c",
+    "INSERT INTO own SELECT 1 FROM own JOIN own o ON @limit = 1, customers c",
+    "INSERT INTO own SELECT a IS DISTINCT FROM customers",
     "DROP DATABASE shop",
     "/*!40000 DROP DATABASE IF EXISTS `shop`*/",
     "/*!99999 DROP DATABASE shop */",

@@ -167,6 +167,8 @@ impl Effect {
             Some(commit) => {
                 (ContentPlace::Commit, format!("commit {commit}, which is built and run"))
             }
+            // What is hashed must be what is built.
+            None if reference.is_some() => (ContentPlace::Commit, "no such commit".to_owned()),
             None => (ContentPlace::Sources(folder.to_owned()), "built and run".to_owned()),
         };
         self.add(Entry { content, place, ..Entry::new("sources", name) }.note(note));

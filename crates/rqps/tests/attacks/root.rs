@@ -321,3 +321,55 @@ fn a_socket_that_is_a_link_of_another_user_is_not_followed() {
     assert!(said(&output).contains("which root does not follow"), "{}", said(&output));
     drop(fs::remove_file(scene.path("root/mysql.sock")));
 }
+
+/// A library under test looks at what root has: its terminal, its closed folder, its PATH. It leaves
+/// a daemon behind.
+#[test]
+fn code_under_test_reaches_neither_terminal_nor_folder_and_leaves_nothing() {
+    let test = "code_under_test_reaches_neither_terminal_nor_folder_and_leaves_nothing";
+    if !is_root(test) {
+        return;
+    }
+    let scene = Scene::new();
+    let open = scene.path("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
+    let source = format!(
+        "#include <fcntl.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n\
+         int sqlite3_prepare_v2(void) {{ return 1; }}\n\
+         __attribute__((constructor)) static void start(void) {{\n\
+         if (geteuid() == 0) return;\n\
+         char at[4096] = \"?\"; getcwd(at, sizeof at);\n\
+         int tty = open(\"/dev/tty\", O_RDWR);\n\
+         FILE *out = fopen(\"{}/seen\", \"w\"); if (!out) return;\n\
+         fprintf(out, \"%s|%d|%s\", at, tty >= 0, getenv(\"PATH\")); fclose(out);\n\
+         if (fork() == 0) {{ setsid(); if (fork() == 0) {{\n\
+         FILE *pid = fopen(\"{}/daemon\", \"w\"); fprintf(pid, \"%d\", getpid()); fclose(pid);\n\
+         close(0); close(1); close(2); sleep(300); }} _exit(0); }}\n\
+         usleep(300000); }}\n",
+        open.display(),
+        open.display()
+    );
+    fs::write(scene.path("evil.c"), source).unwrap();
+    let library = scene.path("libsqlite3.so");
+    let mut cc = std::process::Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(scene.path("evil.c"));
+    if !cc.status().is_ok_and(|status| status.success()) {
+        skipped::note(test, "no C compiler");
+        return;
+    }
+    let line = format!(
+        "PATH=$PATH:/root/closed RQPS_CACHE={} {} compare sqlite={} --bench sysbench --steps \
+         point-query --blocks 1 --canaries off --out out",
+        scene.path("cache").display(),
+        env!("CARGO_BIN_EXE_rqps"),
+        library.display()
+    );
+    let (_, said) = crate::terminal::Terminal::start(&line, scene.folder.path()).end(b"");
+    let seen = fs::read_to_string(open.join("seen")).expect(&said);
+    assert!(seen.starts_with("/|0|"), "{seen}");
+    assert!(!seen.contains("closed"), "{seen}");
+    let daemon = fs::read_to_string(open.join("daemon")).expect(&said);
+    let status = fs::read_to_string(format!("/proc/{daemon}/status")).unwrap_or_default();
+    assert!(status.is_empty() || status.contains("State:\tZ"), "{status}");
+}

@@ -207,5 +207,6 @@ impl Drop for Running {
         // Both fail only for a process that is gone already.
         child.kill().ok();
         child.wait().ok();
+        rqps_host::confinement::end_left(child.id());
     }
 }

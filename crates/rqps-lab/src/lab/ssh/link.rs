@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,8 +78,6 @@ impl SshLink {
     /// whether it makes the shared connection.
     fn ssh(&self, master: &str) -> Command {
         let mut command = child::command("ssh", ChildTask::Reach);
-        // Ctrl-C is for this process, which then ends what runs there in good order.
-        command.process_group(0);
         if let Some(config) = &self.config {
             command.arg("-F").arg(config);
         }

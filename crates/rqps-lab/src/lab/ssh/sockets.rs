@@ -1,7 +1,6 @@
 //! The folder for the sockets of ssh. It goes with the process that made it, however that ends.
 
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::{fs, io};
@@ -47,8 +46,7 @@ impl SocketFolder {
             made => made.with_context(what)?,
         }
         let mut command = child::command("sh", ChildTask::Work);
-        // Ctrl-C is for this process.
-        command.args(["-c", KEEPER]).arg(&path).process_group(0);
+        command.args(["-c", KEEPER]).arg(&path);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let keeper = command.spawn().context("start sh")?;
         Ok(SocketFolder { path, keeper })
