@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::time::{Duration, Instant};
 
-use rustix::process::{DumpableBehavior, Pid, Signal};
+use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Signal};
 use rustix::stdio;
 
 use crate::user::{Identity, is_root};
@@ -117,9 +117,10 @@ pub fn give_up_rights(user: Option<Identity>) -> io::Result<()> {
 }
 
 /// The group of a process that gave up the rights of root, and of all that it starts, which cannot
-/// leave it. No file has it, and no user: its number is far above theirs.
+/// leave it. Nobody else has it: directories of users give numbers up to 2,000,200,000 (sssd), and
+/// systemd none from 0x7000_0000 to 0x7fff_ffff (its UIDS-GIDS).
 fn mark_of(process: u32) -> libc::gid_t {
-    0x5100_0000 | process
+    0x7f00_0000 | process
 }
 
 /// Ends what a process has left behind that gave up the rights of root: daemons, which have left
@@ -136,11 +137,13 @@ pub fn end_left(process: u32) -> Vec<String> {
         for (pid, name) in left {
             // Stopped first, so that it cannot start others while the rest is looked for.
             let signal = if names.contains_key(&pid) { Signal::KILL } else { Signal::STOP };
-            if let Some(pid) = Pid::from_raw(pid) {
-                // It may have ended.
-                let _ = rustix::process::kill_process(pid, signal);
+            let opened = Pid::from_raw(pid)
+                .and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
+            // It may have ended, and another process have its number: the handle is looked at again.
+            if let Some(handle) = opened.filter(|_| marked_name(pid, &mark).is_some()) {
+                let _ = rustix::process::pidfd_send_signal(handle, signal);
+                names.insert(pid, name);
             }
-            names.insert(pid, name);
         }
     }
     names.into_iter().map(|(pid, name)| format!("{name} (process {pid})")).collect()
@@ -153,16 +156,19 @@ const END_PATIENCE: Duration = Duration::from_secs(5);
 fn marked(mark: &str) -> Vec<(i32, String)> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let look = |pid| {
-        let text = std::fs::read(format!("/proc/{pid}/status")).ok()?;
-        let text = String::from_utf8_lossy(&text);
-        let field =
-            |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        let is_there = !field("State:")?.starts_with(['Z', 'X']);
-        let is_marked = field("Groups:")?.split(' ').any(|group| group == mark);
-        (is_there && is_marked).then(|| (pid, field("Name:").unwrap_or("?").to_owned()))
-    };
-    pids.filter_map(look).collect()
+    pids.filter_map(|pid| Some((pid, marked_name(pid, mark)?))).collect()
+}
+
+/// The name of a process of that group which can gain no rights, as rqps makes them, if it has not
+/// ended.
+fn marked_name(pid: i32, mark: &str) -> Option<String> {
+    let text = std::fs::read(format!("/proc/{pid}/status")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let is_there = !field("State:")?.starts_with(['Z', 'X']);
+    let is_marked = field("Groups:")?.split(' ').any(|group| group == mark);
+    (is_there && is_marked && field("NoNewPrivs:")? == "1")
+        .then(|| field("Name:").unwrap_or("?").to_owned())
 }
 
 fn succeeded(code: libc::c_int) -> io::Result<libc::c_int> {

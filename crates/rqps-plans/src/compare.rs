@@ -504,5 +504,4 @@ fn is_blind(node: &PlanNode) -> bool {
 }
 
 #[cfg(test)]
-#[path = "compare/tests.rs"]
 mod tests;

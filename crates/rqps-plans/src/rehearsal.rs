@@ -348,5 +348,4 @@ fn check_against(judged: &mut Judged, own: Answer) {
 }
 
 #[cfg(test)]
-#[path = "rehearsal/tests.rs"]
 mod tests;

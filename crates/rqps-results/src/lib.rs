@@ -5,17 +5,16 @@
 
 mod accepted;
 mod atomic;
-mod bisection;
 pub mod bundle;
 mod calibrations;
 mod callgrind;
+mod campaign_folder;
 mod counters;
 mod error;
 mod files;
 mod folded;
 #[doc(hidden)]
 pub mod fuzzing;
-mod gap;
 mod plain_set;
 mod read;
 mod seconds;
@@ -25,13 +24,13 @@ mod store;
 
 pub use accepted::{keep_accepted, read_accepted};
 pub use atomic::{replace as replace_whole, write as write_whole};
-pub use bisection::BisectionFolder;
+
 pub use calibrations::{keep_calibration, read_calibrations};
 pub use calibrations::{keep_in_ledger, keep_layout, read_layouts, read_ledger};
+pub use campaign_folder::{BisectionFolder, GapFolder};
 pub use counters::{counters_of, each_counter};
 pub use error::ResultsError;
 pub use files::entries;
-pub use gap::GapFolder;
 pub use read::{COUNTS, PROFILES, read, read_each, read_run};
 pub use seconds::{COLUMNS, SecondsColumn, read_seconds, seconds_of};
 pub use settings::settings_of;

@@ -339,7 +339,7 @@ fn a_script_has_few_rights_and_a_folder_of_its_own() {
         // The mark by which rqps finds what a script leaves running; of no user and no file.
         let groups = printed.lines().find_map(|line| line.strip_prefix("Groups: ")).unwrap();
         let mark: u32 = groups.trim().parse().unwrap();
-        assert_eq!(mark >> 24, 0x51, "{printed}");
+        assert_eq!(mark >> 24, 0x7f, "{printed}");
     }
     let load = fs::read_to_string(folder.path().join("out/load/b/driver.log")).unwrap();
     assert!(load.contains("own file: written"), "{load}");

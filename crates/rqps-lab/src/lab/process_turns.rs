@@ -9,7 +9,7 @@
 //!
 //! Turns begin when no target is expected any more. The last target in turns runs alone to its end.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -106,11 +106,8 @@ impl ProcessTurns {
     }
 
     /// The page with the standstill of a target.
-    pub(super) fn page(&self, place: usize) -> std::path::PathBuf {
-        self.lock().get(place).map_or_else(Default::default, |member| {
-            let path: &Path = member.page.path();
-            path.to_owned()
-        })
+    pub(super) fn page(&self, place: usize) -> PathBuf {
+        self.lock().get(place).map(|member| member.page.path().to_owned()).unwrap_or_default()
     }
 
     /// The driver of a target has started, a child of this process.
@@ -123,10 +120,10 @@ impl ProcessTurns {
         self.changed.notify_all();
     }
 
-    /// The window of a target has begun.
-    pub(super) fn window_began(&self, place: usize) {
+    /// The window of a target began at this moment of the host's monotonic clock.
+    pub(super) fn window_began(&self, place: usize, began_at: u64) {
         if let Some(member) = self.lock().get_mut(place) {
-            let (began_at, first_turn) = (clock::monotonic_ns(), member.turns);
+            let first_turn = member.turns;
             member.window = Some(MemberWindow { began_at, first_turn, longest_ns: 0, alone_ns: 0 });
         }
     }
@@ -287,7 +284,7 @@ mod tests {
             let began = Instant::now();
             for (place, child) in children.iter().enumerate() {
                 turns.begin(place, child.id(), None);
-                turns.window_began(place);
+                turns.window_began(place, clock::monotonic_ns());
             }
             while turns.facts(0).is_none_or(|facts| facts.turns < 40) {
                 std::thread::sleep(Duration::from_millis(1));
@@ -318,7 +315,7 @@ mod tests {
             scope.spawn(|| turns.lead());
             for (place, child) in children.iter().enumerate() {
                 turns.begin(place, child.id(), None);
-                turns.window_began(place);
+                turns.window_began(place, clock::monotonic_ns());
             }
             children[0].kill().expect("it runs");
             children[0].wait().expect("its end");

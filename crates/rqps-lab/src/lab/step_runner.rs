@@ -324,11 +324,11 @@ impl StepRunner<'_> {
                     driver.go_on()?;
                 }
                 DriverEvent::WindowEnd => observers.edge(Edge::WindowEnd, self.control),
-                DriverEvent::WindowStart { .. } => {
+                DriverEvent::WindowStart { at_ns } => {
                     observers.edge(Edge::WindowStart, self.control);
                     window = Some(Window::open());
                     if let Some(participant) = &self.participant {
-                        participant.counters_read();
+                        participant.counters_read(at_ns);
                     }
                 }
                 DriverEvent::Turns(rows) => turns = rows,

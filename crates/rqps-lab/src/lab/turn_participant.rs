@@ -82,11 +82,14 @@ impl<'a> TurnParticipant<'a> {
         rules.targets() as u32
     }
 
-    /// The counters before the window have been read.
-    pub(super) fn counters_read(&self) {
+    /// The counters before the window have been read; it begins or began at this moment of the
+    /// driver's host.
+    pub(super) fn counters_read(&self, window_start_ns: u64) {
         match &self.turns {
             TakenTurns::Clients { page, .. } => page.sampled(self.place),
-            TakenTurns::Processes { turns, .. } => turns.window_began(self.place),
+            TakenTurns::Processes { turns, .. } => {
+                turns.window_began(self.place, window_start_ns);
+            }
         }
     }
 

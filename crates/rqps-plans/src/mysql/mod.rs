@@ -120,8 +120,9 @@ pub fn prepare(
         MysqlSource::Made(_) => DATABASE,
     };
     tell("starting a private server of each version");
-    let mut before = Private::start(place, old, "old", database)?;
-    let mut after = Private::start(place, new, "new", database)?;
+    let role = own.is_some().then_some(server::ROLE);
+    let mut before = Private::start(place, old, "old", database, role)?;
+    let mut after = Private::start(place, new, "new", database, role)?;
     let mut both = Pair { old: &mut before, new: &mut after, statements };
     let (attempts, source_plans) = match (source, &mut own) {
         (MysqlSource::Server { consent, data, .. }, Some(session)) => {

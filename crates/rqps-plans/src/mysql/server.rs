@@ -30,10 +30,18 @@ const SETTINGS: &str = "\nloose_innodb_stats_auto_recalc = OFF\n\
 /// Statements of a file that a version may refuse before the rest makes no sense.
 const MOST_REFUSED: usize = 20;
 
+/// The login that makes what a server of others tells, and that plans there: it has rights on one
+/// database and no other, so a lie of that server reaches no file and no setting.
+pub(super) const ROLE: &str = "rqps_plans";
+
 /// A running server with a database. Dropping it ends it; its data are thrown away.
 pub(super) struct Private {
     control: Box<dyn ControlPlane>,
+    /// The administrator's.
     pub(super) session: Session,
+    /// That of [`ROLE`], or another one of the administrator for files of the user's.
+    planner: Session,
+    role: Option<&'static str>,
     /// `mysql 8.0.33`.
     pub(super) name: String,
     database: String,
@@ -42,27 +50,43 @@ pub(super) struct Private {
 }
 
 impl Private {
+    /// Starts it. Definitions are executed, and statements planned, in that role: without one, by
+    /// the administrator.
     pub(super) fn start(
         place: &PrivatePlace,
         build: &Build,
         folder: &str,
         database: &str,
+        role: Option<&'static str>,
     ) -> Result<Private> {
         let mut control = place.server(build, folder, SETTINGS)?;
         control.init()?;
         control.start()?;
         let manifest = &build.manifest;
         let server_name = format!("{} {}", manifest.dbms, manifest.version);
-        let session = connect(&*control, "", &server_name)?;
+        let mut session = connect(&*control, "", None, &server_name)?;
+        let (quoted, user) = (name(database), literal(ROLE));
+        let prepare = [
+            format!("CREATE DATABASE IF NOT EXISTS {quoted}"),
+            format!("CREATE USER {user}@'localhost'"),
+            format!("GRANT ALL ON {quoted}.* TO {user}@'localhost'"),
+            // Functions need more rights where there is a binary log.
+            "SET GLOBAL log_bin_trust_function_creators = ON".to_owned(),
+        ];
+        for sql in prepare {
+            let done = session.client.simple(&sql);
+            done.with_context(|| format!("ready {server_name} to plan"))?;
+        }
+        let planner = connect(&*control, database, role, &server_name)?;
         let mut private = Private {
             control,
             session,
+            planner,
+            role,
             name: server_name,
             database: database.to_owned(),
             setup: Vec::new(),
         };
-        let quoted = name(database);
-        private.run(&format!("CREATE DATABASE IF NOT EXISTS {quoted}"))?;
         private.pin_costs()?;
         private.reconnect()?;
         Ok(private)
@@ -83,9 +107,11 @@ impl Private {
 
     /// A new session: with the costs and global settings of now.
     pub(super) fn reconnect(&mut self) -> Result<()> {
-        self.session = connect(&*self.control, &self.database, &self.name)?;
+        self.session = connect(&*self.control, &self.database, None, &self.name)?;
+        self.planner = connect(&*self.control, &self.database, self.role, &self.name)?;
         for sql in self.setup.clone() {
             self.run(&sql)?;
+            self.run_as_planner(&sql)?;
         }
         Ok(())
     }
@@ -93,7 +119,8 @@ impl Private {
     /// A setting of this session and of those after it, if this version has it.
     pub(super) fn set_in_each_session(&mut self, assignment: &'static str) {
         let sql = format!("SET SESSION {assignment}");
-        if self.session.client.simple(&sql).is_ok() {
+        let taken = self.session.client.simple(&sql).and_then(|_| self.planner.client.simple(&sql));
+        if taken.is_ok() {
             self.setup.push(sql);
         }
     }
@@ -112,16 +139,16 @@ impl Private {
         if let Err(error) = self.session.client.simple(&sql) {
             lacking.push(format!("{} has no collation {collation}: {error}", self.name));
         }
-        // Dates of zeros, and keys of tables that no statement names.
-        self.run("SET SESSION sql_mode = ''")?;
-        self.run("SET SESSION foreign_key_checks = 0")?;
+        // Folders of the source, dates of zeros, and keys of tables that no statement names.
+        self.run_as_planner("SET SESSION sql_mode = 'NO_DIR_IN_CREATE'")?;
+        self.run_as_planner("SET SESSION foreign_key_checks = 0")?;
         let tables = facts.tables.iter().map(|table| (&table.name, &table.create));
         let functions = facts.functions.iter().map(|(function, sql)| (function, sql));
         let mut left: Vec<(&String, &String)> = functions.chain(tables).collect();
         loop {
             let (tried, mut refused) = (left.len(), Vec::new());
             for (object, sql) in left {
-                if let Err(error) = self.session.client.simple(sql) {
+                if let Err(error) = self.planner.client.simple(sql) {
                     refused.push((object, sql, error));
                 }
             }
@@ -151,6 +178,12 @@ impl Private {
     pub(super) fn run(&mut self, sql: &str) -> Result<()> {
         self.control.check()?;
         let done = self.session.client.simple(sql).map(drop);
+        done.with_context(|| format!("ready {} to plan", self.name))
+    }
+
+    fn run_as_planner(&mut self, sql: &str) -> Result<()> {
+        self.control.check()?;
+        let done = self.planner.client.simple(sql).map(drop);
         done.with_context(|| format!("ready {} to plan", self.name))
     }
 
@@ -215,7 +248,7 @@ impl Private {
     /// The plan of a statement. A statement that ends the server is told, and the server starts
     /// again.
     pub(super) fn explain(&mut self, statement: &Statement) -> Result<Result<PlanNode, PlanError>> {
-        match self.session.explain(statement) {
+        match self.planner.explain(statement) {
             Err(PlanError::Broken(words)) => {
                 self.control.start().with_context(|| {
                     format!("start {} after statement {}: {words}", self.name, statement.number)
@@ -256,11 +289,18 @@ fn made(sql: &str) -> Option<String> {
     Some(format!(" \"{}\"", text(name).trim_matches('`')))
 }
 
-fn connect(control: &dyn ControlPlane, database: &str, server: &str) -> Result<Session> {
+/// As the administrator, or in a role.
+fn connect(
+    control: &dyn ControlPlane,
+    database: &str,
+    role: Option<&str>,
+    server: &str,
+) -> Result<Session> {
     let doing = || format!("connect to {server}");
     let (Endpoint::Server(address), login) = control.endpoint() else {
         bail!("connect to {server}: it is no server");
     };
-    let login = Login { database: database.to_owned(), ..login };
+    let user = role.map_or(login.user, str::to_owned);
+    let login = Login { database: database.to_owned(), user, password: login.password };
     Session::connect(&address, &login, false).with_context(doing)
 }

@@ -25,7 +25,7 @@ pub(super) const PRIVATE: &str = "autovacuum = off\nfsync = off\nfull_page_write
     synchronous_commit = off\nignore_checksum_failure = on\nmax_connections = 20\n\
     shared_buffers = 128MB\nmax_locks_per_transaction = 512\n";
 
-/// Statements of the session that makes the schema.
+/// Statements of the sessions that make the schema and its statistics: they see the catalogue only.
 const AS_OWNER: [&str; 3] = [
     "SET check_function_bodies = off",
     "SET client_min_messages = error",
@@ -75,9 +75,11 @@ impl Hollow {
             password: String::new(),
         };
         let login = here(ROLE);
-        let mut server =
-            Session::connect(&address, &here(&admin.user), &["SET client_min_messages = error"])?;
+        let admin = here(&admin.user);
+        let mut server = Session::connect(&address, &admin, &AS_OWNER[1..2])?;
         let mut lacking = make_extensions(&mut server, facts)?;
+        // What the source made is there from now on, and a superuser must not call it.
+        server = Session::connect(&address, &admin, &AS_OWNER)?;
         lacking.extend(make_objects(&mut Session::connect(&address, &login, &AS_OWNER)?, facts));
         let refused = statistics::write(&mut server, facts, version)?;
         let left = lacking.len() + refused.len();

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 
 use self::hollow::{Hollow, PRIVATE, server_address};
 use self::parameters::{Variants, has_parameters};
-use self::session::{Session, cell, number};
+use self::session::{Reading, Session, cell, number};
 use self::source::Facts;
 use crate::place::PrivatePlace;
 use crate::rehearsal::{PlanError, Planner, RESULT_TYPES, Rehearsal, SourceFiles, Tell};
@@ -35,14 +35,8 @@ use rqps_wire::WireError;
 const PLANNED: [&str; 8] =
     ["SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE"];
 
-/// Statements of a session with the source: it only reads, waits for no lock, and shows floats
-/// exactly.
-const READS: [&str; 4] = [
-    "SET default_transaction_read_only = on",
-    "SET lock_timeout = '2s'",
-    "SET client_min_messages = error",
-    "SET extra_float_digits = 1",
-];
+/// Time limit of a plan on the source, milliseconds.
+const PLAN_MS: u32 = 60_000;
 
 /// Statements of a session that plans.
 const PLANS: [&str; 2] = ["SET statement_timeout = '60s'", "SET client_min_messages = error"];
@@ -69,7 +63,7 @@ impl PostgresSource {
     /// # Errors
     /// The server cannot be reached.
     pub fn connect(address: &Address, login: &Login) -> Result<PostgresSource> {
-        Ok(PostgresSource { session: Session::connect(address, login, &READS)?, own: None })
+        Ok(PostgresSource { session: Session::reader(address, login)?, own: None })
     }
 
     /// A server of the old version, made from the user's files.
@@ -99,7 +93,7 @@ impl PostgresSource {
         }
         // So that files say what indexes are like.
         session.run("CHECKPOINT")?;
-        let session = Session::connect(&address, &login, &READS)?;
+        let session = Session::reader(&address, &login)?;
         Ok(PostgresSource { session, own: Some(control) })
     }
 
@@ -260,9 +254,8 @@ pub fn prepare(
         None => format!("postgres {} (source)", facts.version_name),
     };
     let generic = facts.version >= 160_000;
-    source.session.run("SET statement_timeout = '60s'")?;
-    let mut generic_session = source.session.simple()?;
-    generic_session.run("SET statement_timeout = '60s'")?;
+    source.session.read(Reading::Plans, PLAN_MS);
+    let generic_session = source.session.simple()?;
     Ok(Rehearsal {
         old_name,
         new_name: name(new),

@@ -27,12 +27,46 @@ pub(super) fn number(row: &[Option<String>], at: usize) -> f64 {
     cell(row, at).parse().ok().filter(|number: &f64| number.is_finite()).unwrap_or(0.0)
 }
 
+/// What a session on somebody else's server is for. Each of its statements is in a transaction of
+/// its own that only reads and is rolled back, and its settings end with that: a pooler may give the
+/// same connection to an application afterwards, and no lock outlives a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// Queries of rqps. Names and operators are those of the catalogue, never of another user, and
+    /// literals are read in one way.
+    Catalogue,
+    /// EXPLAIN of the user's statements, with the settings of the login.
+    Plans,
+}
+
+/// The settings of a transaction, with the time limit of its statement in milliseconds.
+fn settings(reading: Reading, limit_ms: u32) -> String {
+    let limits = format!(
+        "SELECT pg_catalog.set_config('lock_timeout', '2s', true), \
+         pg_catalog.set_config('client_min_messages', 'error', true), \
+         pg_catalog.set_config('statement_timeout', '{limit_ms}', true)"
+    );
+    match reading {
+        Reading::Plans => limits,
+        Reading::Catalogue => {
+            limits
+                + ", pg_catalog.set_config('search_path', 'pg_catalog', true), \
+                   pg_catalog.set_config('standard_conforming_strings', 'on', true), \
+                   pg_catalog.set_config('extra_float_digits', '1', true)"
+        }
+    }
+}
+
 /// A session that sends one statement at a time, so that no text can hold a second one.
 pub(super) struct Session {
     client: PostgresClient,
     address: Address,
     login: Login,
     first: &'static [&'static str],
+    /// On somebody else's server.
+    reading: Option<Reading>,
+    /// Time limit of a statement there, milliseconds; 0 is none.
+    limit_ms: u32,
 }
 
 impl Session {
@@ -44,12 +78,27 @@ impl Session {
     ) -> Result<Session> {
         let mut client = open(address, login, first)?;
         client.one_statement_each();
-        Ok(Session { client, address: address.clone(), login: login.clone(), first })
+        let (address, login) = (address.clone(), login.clone());
+        Ok(Session { client, address, login, first, reading: None, limit_ms: 0 })
+    }
+
+    /// Connects to somebody else's server, to read its catalogue.
+    pub(super) fn reader(address: &Address, login: &Login) -> Result<Session> {
+        let session = Session::connect(address, login, &[])?;
+        Ok(Session { reading: Some(Reading::Catalogue), ..session })
+    }
+
+    /// From now on, a session on somebody else's server is for this, with this time limit of a
+    /// statement.
+    pub(super) fn read(&mut self, reading: Reading, limit_ms: u32) {
+        (self.reading, self.limit_ms) = (Some(reading), limit_ms);
     }
 
     /// Connects anew: the server has ended the session.
     pub(super) fn again(&mut self) -> Result<()> {
-        *self = Session::connect(&self.address, &self.login, self.first)?;
+        let Session { reading, limit_ms, .. } = *self;
+        let session = Session::connect(&self.address, &self.login, self.first)?;
+        *self = Session { reading, limit_ms, ..session };
         Ok(())
     }
 
@@ -57,11 +106,20 @@ impl Session {
     pub(super) fn simple(&self) -> Result<Session> {
         let client = open(&self.address, &self.login, self.first)?;
         let (address, login) = (self.address.clone(), self.login.clone());
-        Ok(Session { client, address, login, first: self.first })
+        let Session { first, reading, limit_ms, .. } = *self;
+        Ok(Session { client, address, login, first, reading, limit_ms })
     }
 
     pub(super) fn try_rows(&mut self, sql: &str) -> Result<Vec<Row>, WireError> {
-        self.client.rows(sql)
+        let Some(reading) = self.reading else { return self.client.rows(sql) };
+        self.client.rows("BEGIN TRANSACTION READ ONLY")?;
+        let rows =
+            self.client.rows(&settings(reading, self.limit_ms)).and_then(|_| self.client.rows(sql));
+        // Nobody answers a session that has ended.
+        if !matches!(rows, Err(WireError::Io { .. })) {
+            self.client.rows("ROLLBACK")?;
+        }
+        rows
     }
 
     pub(super) fn rows(&mut self, sql: &str) -> Result<Vec<Row>> {

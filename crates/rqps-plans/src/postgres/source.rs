@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use super::schema::OBJECTS;
-use super::session::{Row, Session, cell, many, number};
+use super::session::{Reading, Row, Session, cell, many, number};
 use crate::rehearsal::Tell;
 use rqps_model::dialect::Dialect::Postgres;
 use rqps_model::sql_name::Literal;
@@ -84,13 +84,15 @@ const DATABASE: &str = "SELECT pg_encoding_to_char(d.encoding), d.datcollate, d.
     to_jsonb(d) ->> 'daticulocale') FROM pg_database d WHERE d.datname = current_database()";
 
 /// Settings on which plans depend. `shared_buffers` is none, nor are those of replication.
-const SETTINGS: &str = "SELECT name, setting FROM pg_settings WHERE (category LIKE 'Query Tuning%' \
+/// Those that reading changes have the value of the login.
+const SETTINGS: &str = "SELECT name, reset_val FROM pg_settings WHERE (category LIKE 'Query Tuning%' \
     OR name IN ('work_mem', 'hash_mem_multiplier', 'search_path', 'max_parallel_workers', \
     'max_parallel_workers_per_gather', 'DateStyle', 'IntervalStyle', 'TimeZone', \
     'standard_conforming_strings', 'default_text_search_config', 'bytea_output', 'xmlbinary', \
     'transform_null_equals', 'array_nulls', 'backslash_quote', 'temp_buffers', \
-    'effective_io_concurrency', 'row_security', 'extra_float_digits')) AND source NOT IN \
-    ('default', 'override') AND context IN ('user', 'superuser')";
+    'effective_io_concurrency', 'row_security')) AND source NOT IN ('default', 'override') AND \
+    (source <> 'session' OR reset_val IS DISTINCT FROM boot_val) AND context IN ('user', \
+    'superuser')";
 
 const STATISTICS: &str = "SELECT schemaname, tablename, attname, inherited, null_frac, avg_width, \
     n_distinct, most_common_vals::text, most_common_freqs::text, histogram_bounds::text, \
@@ -117,8 +119,6 @@ impl Facts {
     /// The source does not answer, or is of a version or form that rqps does not know.
     pub(super) fn read(source: &mut Session, tell: &mut Tell<'_>) -> Result<Facts> {
         let mut facts = Facts::begin(source)?;
-        // So that definitions name the schema of everything.
-        source.run("SELECT set_config('search_path', 'pg_catalog', false)")?;
         for query in &OBJECTS {
             let doing = || format!("read the {}s of the source", query.kind);
             for row in source.rows(query.sql).with_context(doing)? {
@@ -132,11 +132,10 @@ impl Facts {
         facts.statistics(source, tell)?;
         facts.ends(source, tell)?;
         facts.extended(source)?;
-        source.run("RESET search_path")?;
         Ok(facts)
     }
 
-    /// The version and the settings of the session, before anything is changed in it.
+    /// The version and the settings of the login.
     fn begin(source: &mut Session) -> Result<Facts> {
         let about = source.rows(
             "SELECT current_setting('server_version_num'), split_part(current_setting(\
@@ -173,7 +172,8 @@ impl Facts {
         };
         // Private servers have no schema of the source's user, whom the setting may name.
         let path = source.rows(
-            "SELECT replace(current_setting('search_path'), '\"$user\"', quote_ident(current_user))",
+            "SELECT replace(reset_val, '\"$user\"', quote_ident(current_user)) FROM pg_settings \
+             WHERE name = 'search_path'",
         )?;
         facts.settings.retain(|(name, _)| name != "search_path");
         let path = path.first().map_or("", |row| cell(row, 0)).to_owned();
@@ -301,7 +301,7 @@ impl Facts {
         let leading = source.rows(LEADING)?;
         let begin = std::time::Instant::now();
         let mut looked = 0;
-        source.run(&format!("SET statement_timeout = {LOOKUP_MS}"))?;
+        source.read(Reading::Catalogue, LOOKUP_MS);
         for row in leading {
             if begin.elapsed() > LOOKUPS {
                 self.notes.push(format!(
@@ -323,7 +323,8 @@ impl Facts {
                 column[9] = Some(many::with_ends(bounds, low, high));
             }
         }
-        source.run("RESET statement_timeout")
+        source.read(Reading::Catalogue, 0);
+        Ok(())
     }
 
     fn extended(&mut self, source: &mut Session) -> Result<()> {

@@ -1,0 +1,181 @@
+//! The folder of a campaign, a bisection or a gap: its log, and one result folder for each
+//! measurement.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{ResultsError, atomic, files, plain_set};
+use rqps_model::bisection::{BISECTION_FORMAT, BisectionEntry, BisectionLog, BisectionRequest};
+use rqps_model::gap::{GAP_FORMAT, GapLog, GapRequest, GapRound};
+
+/// The folder of a bisection.
+pub type BisectionFolder = CampaignFolder<BisectionLog>;
+
+/// The folder of a gap.
+pub type GapFolder = CampaignFolder<GapLog>;
+
+/// What a campaign keeps.
+pub trait CampaignLog: Serialize + DeserializeOwned {
+    /// What it was asked for.
+    type Request: PartialEq;
+    /// A measurement.
+    type Entry;
+    /// Name of the file.
+    const FILE: &'static str;
+    /// Name of the campaign.
+    const NAME: &'static str;
+    /// The newest format that this rqps reads.
+    const FORMAT: u32;
+
+    /// A log without measurements.
+    fn new(request: Self::Request) -> Self;
+    /// The format of the file.
+    fn format(&self) -> u32;
+    /// What it was asked for.
+    fn request(&self) -> &Self::Request;
+    /// Adds a measurement.
+    fn push(&mut self, entry: Self::Entry);
+    /// Why its parts do not fit together.
+    fn fault(&self) -> Option<String>;
+}
+
+impl CampaignLog for BisectionLog {
+    type Request = BisectionRequest;
+    type Entry = BisectionEntry;
+    const FILE: &'static str = "bisect.json";
+    const NAME: &'static str = "bisection";
+    const FORMAT: u32 = BISECTION_FORMAT;
+
+    fn new(request: BisectionRequest) -> BisectionLog {
+        BisectionLog { format: BISECTION_FORMAT, request, entries: Vec::new() }
+    }
+
+    fn format(&self) -> u32 {
+        self.format
+    }
+
+    fn request(&self) -> &BisectionRequest {
+        &self.request
+    }
+
+    fn push(&mut self, entry: BisectionEntry) {
+        self.entries.push(entry);
+    }
+
+    fn fault(&self) -> Option<String> {
+        let count = self.request.versions.len();
+        let places = self.entries.iter().flat_map(|entry| match entry {
+            BisectionEntry::Measured(measured) => measured.places.clone(),
+            BisectionEntry::Lost { place, .. } => vec![*place],
+        });
+        (count < 2 || places.max().is_some_and(|place| place >= count))
+            .then(|| format!("it has {count} versions, and measurements of others"))
+    }
+}
+
+impl CampaignLog for GapLog {
+    type Request = GapRequest;
+    type Entry = GapRound;
+    const FILE: &'static str = "gap.json";
+    const NAME: &'static str = "gap";
+    const FORMAT: u32 = GAP_FORMAT;
+
+    fn new(request: GapRequest) -> GapLog {
+        GapLog { format: GAP_FORMAT, request, rounds: Vec::new() }
+    }
+
+    fn format(&self) -> u32 {
+        self.format
+    }
+
+    fn request(&self) -> &GapRequest {
+        &self.request
+    }
+
+    fn push(&mut self, round: GapRound) {
+        self.rounds.push(round);
+    }
+
+    fn fault(&self) -> Option<String> {
+        let is_other =
+            |round: &GapRound| round.blocks.iter().any(|it| it.len() != round.arms.len());
+        self.rounds
+            .iter()
+            .any(is_other)
+            .then(|| "a block has another number of rates than its round has targets".to_owned())
+    }
+}
+
+/// The folder of a campaign.
+#[derive(Debug)]
+pub struct CampaignFolder<L> {
+    path: PathBuf,
+    log: L,
+}
+
+impl<L: CampaignLog> CampaignFolder<L> {
+    /// Makes the folder, or opens the one that was begun there with this request.
+    ///
+    /// # Errors
+    /// It holds another campaign, or cannot be written.
+    pub fn create(path: &Path, request: L::Request) -> Result<Self, ResultsError> {
+        if path.join(L::FILE).exists() {
+            let folder = Self::open(path)?;
+            if *folder.log.request() == request {
+                return Ok(folder);
+            }
+            let why = format!("it holds a {} of something else", L::NAME);
+            return Err(ResultsError::Occupied { path: path.to_owned(), why });
+        }
+        atomic::create_folder(path)?;
+        let folder = CampaignFolder { path: path.to_owned(), log: L::new(request) };
+        folder.write()?;
+        Ok(folder)
+    }
+
+    /// Opens the folder of a campaign that was begun.
+    ///
+    /// # Errors
+    /// The file is none of this campaign, or one of a newer rqps.
+    pub fn open(path: &Path) -> Result<Self, ResultsError> {
+        plain_set::check(path)?;
+        let file = path.join(L::FILE);
+        let log = files::versioned(&file, L::FORMAT, L::format)?;
+        let log: L =
+            log.ok_or_else(|| ResultsError::io("read", &file)(ErrorKind::NotFound.into()))?;
+        if let Some(why) = log.fault() {
+            return Err(ResultsError::Malformed { path: file, line: 0, field: None, why });
+        }
+        Ok(CampaignFolder { path: path.to_owned(), log })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The request, and the measurements so far.
+    pub fn log(&self) -> &L {
+        &self.log
+    }
+
+    /// Adds a measurement, durably.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub fn add(&mut self, entry: L::Entry) -> Result<(), ResultsError> {
+        self.log.push(entry);
+        self.write()
+    }
+
+    fn write(&self) -> Result<(), ResultsError> {
+        let file = self.path.join(L::FILE);
+        let text = serde_json::to_string_pretty(&self.log).map_err(|error| {
+            ResultsError::io("write", &file)(std::io::Error::other(error.to_string()))
+        })?;
+        atomic::write(&file, format!("{text}\n").as_bytes())
+    }
+}
