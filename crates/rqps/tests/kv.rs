@@ -375,11 +375,13 @@ fn writes_take_turns_and_no_kill_leaves_a_stopped_process() {
     words.extend(SMALL);
     words.extend([&out_text, "--set", "write_seconds=3", "--steps", "overwriteandwait"]);
     words.extend(["--canaries", "off"]);
-    let two = |child: &Child| {
+    // Both have filled their databases so many times in all, and now overwrite.
+    let two = |child: &Child, filled: usize| {
         wait_for("both drivers at work", || {
             let drivers = drivers_of(child);
+            let fills = steps_if_any(&out).iter().filter(|name| *name == "fillseq").count();
             let writes = log_bytes(&out.join(".work")) > 1 << 20;
-            (drivers.len() == 2 && writes).then_some(drivers)
+            (drivers.len() == 2 && fills == filled && writes).then_some(drivers)
         })
     };
     let start = |words: &[&str]| {
@@ -387,13 +389,13 @@ fn writes_take_turns_and_no_kill_leaves_a_stopped_process() {
     };
     // The lab is killed: one of the drivers stands still at that moment.
     let mut child = start(&words);
-    let drivers = two(&child);
+    let drivers = two(&child, 2);
     child.kill().expect("kill");
     child.wait().expect("wait");
     wait_for("the end of both", || (!drivers.iter().any(|it| is_driver(*it))).then_some(()));
     // A driver is killed: the other one goes on alone.
     let child = start(&["run", "--resume", &out_text]);
-    let drivers = two(&child);
+    let drivers = two(&child, 4);
     let killed = Command::new("kill").args(["-9", &drivers[0].to_string()]).status();
     assert!(killed.expect("kill").success());
     let output = child.wait_with_output().expect("wait");

@@ -65,11 +65,11 @@ impl Private {
         let manifest = &build.manifest;
         let server_name = format!("{} {}", manifest.dbms, manifest.version);
         let mut session = connect(&*control, "", None, &server_name)?;
-        let (quoted, user) = (name(database), literal(ROLE));
+        let quoted = name(database);
         let prepare = [
             format!("CREATE DATABASE IF NOT EXISTS {quoted}"),
-            format!("CREATE USER {user}@'localhost'"),
-            format!("GRANT ALL ON {quoted}.* TO {user}@'localhost'"),
+            format!("CREATE USER {ROLE}@localhost"),
+            format!("GRANT ALL ON {quoted}.* TO {ROLE}@localhost"),
             // Functions need more rights where there is a binary log.
             "SET GLOBAL log_bin_trust_function_creators = ON".to_owned(),
         ];

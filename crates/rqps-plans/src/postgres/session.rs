@@ -41,11 +41,14 @@ pub(super) enum Reading {
 
 /// The settings of a transaction, with the time limit of its statement in milliseconds.
 fn settings(reading: Reading, limit_ms: u32) -> String {
-    let limits = format!(
+    let limits = [
         "SELECT pg_catalog.set_config('lock_timeout', '2s', true), \
          pg_catalog.set_config('client_min_messages', 'error', true), \
-         pg_catalog.set_config('statement_timeout', '{limit_ms}', true)"
-    );
+         pg_catalog.set_config('statement_timeout', '",
+        &limit_ms.to_string(),
+        "', true)",
+    ]
+    .concat();
     match reading {
         Reading::Plans => limits,
         Reading::Catalogue => {
