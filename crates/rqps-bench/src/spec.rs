@@ -273,8 +273,8 @@ pub enum DefaultTurns {
 /// An estimate of the data of one target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DataSize {
-    /// Most bytes on disk, including the snapshot.
-    pub disk_bytes: f64,
+    /// Most bytes of one copy on disk.
+    pub data_bytes: f64,
     /// Bytes of all data in a cache.
     pub cached_bytes: u64,
 }
@@ -288,8 +288,7 @@ impl DataSize {
     /// The size of tables with at most `rows_at_most` rows, and at first those of the workload.
     pub fn of_tables(workload: &Workload, rows_at_most: u64) -> DataSize {
         DataSize {
-            // The data, and its snapshot.
-            disk_bytes: 2.0 * rows_at_most as f64 * DataSize::ROW_BYTES,
+            data_bytes: rows_at_most as f64 * DataSize::ROW_BYTES,
             cached_bytes: all_rows(workload) * DataSize::CACHED_ROW_BYTES,
         }
     }

@@ -34,6 +34,16 @@ pub struct Wanted {
     pub(super) then: Option<Box<Wanted>>,
 }
 
+impl Wanted {
+    /// Who will be asked for it, and whether that is only a guess from the version.
+    pub fn origin(&self) -> (String, bool) {
+        let origin = self.origin.to_string();
+        let listed = matches!(self.origin, Origin::Debian { .. } | Origin::Source(_))
+            || catalogue::known(Some(self.dbms)).iter().any(|it| it.origin == self.origin);
+        (origin, !listed)
+    }
+}
+
 /// Looks for a build where it can be without being fetched: in the cache, at the path that is
 /// named, compiled in. A word that no fetch could make right is an error now.
 ///

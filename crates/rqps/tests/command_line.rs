@@ -244,3 +244,29 @@ fn progress_is_json_or_nothing_if_asked() {
     let refused = run(&["-q", "report", "/no/such/folder"], folder.path());
     assert!(!refused.stderr.is_empty(), "an error is never silent");
 }
+
+/// The published machine has room for the databases that are there at the same time.
+#[test]
+fn a_plan_is_checked_for_a_machine_that_is_described() {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = folder.path().join("c48r128.json");
+    std::fs::write(&machine, r#"{"cores": 48, "memory_gb": 128, "disk_gb": 1900}"#).unwrap();
+    let plan = |words: &[&str]| {
+        let first = ["plan", "rocksdb@9.9.3", "rocksdb@10.5.1", "rocksdb@10.6.2", "--bench", "kv"];
+        let like = ["--preset", "c48r128-iobuf", "--host-like", machine.to_str().unwrap()];
+        let said = run(&[&first[..], &like, words].concat(), folder.path());
+        (said.status.code().unwrap(), text(&said.stdout))
+    };
+    let (code, said) = plan(&[]);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("# on c48r128.json: 48 CPUs") && said.contains("TOO SMALL"), "{said}");
+    let (code, said) = plan(&["--interleave", "run"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("0 B of snapshots at once on the volume of --work: fits"), "{said}");
+    assert!(said.contains("#   rocksdb-10.6.2: "), "{said}");
+    let (code, said) = plan(&["--interleave", "run", "gone=rocksdb=/nowhere"]);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("#   gone: CANNOT BE HAD"), "{said}");
+    std::fs::write(&machine, r#"{"cores": 0, "memory_gb": 128, "disk_gb": 1900}"#).unwrap();
+    assert!(plan(&[]).1.is_empty());
+}

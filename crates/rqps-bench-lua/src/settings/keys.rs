@@ -71,7 +71,7 @@ pub fn brought(workload: &Workload) -> Vec<UserCode> {
 
 /// The assumed size of the data, which only the scripts know.
 pub fn data_size(_: &Workload) -> DataSize {
-    DataSize { disk_bytes: 2.0 * UNKNOWN_BYTES as f64, cached_bytes: UNKNOWN_BYTES }
+    DataSize { data_bytes: UNKNOWN_BYTES as f64, cached_bytes: UNKNOWN_BYTES }
 }
 
 own_settings! { LuaShape:

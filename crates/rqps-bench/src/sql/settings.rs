@@ -129,8 +129,7 @@ pub fn finish(workload: &mut Workload) {
 /// The size of the data, estimated from its files.
 pub fn data_size(workload: &Workload) -> DataSize {
     let bytes = steps::shape(workload).map_or(0, bytes_of_files).max(UNKNOWN_BYTES);
-    // The data, and its snapshot.
-    DataSize { disk_bytes: 2.0 * GROWTH * bytes as f64, cached_bytes: GROWTH as u64 * bytes }
+    DataSize { data_bytes: GROWTH * bytes as f64, cached_bytes: GROWTH as u64 * bytes }
 }
 
 fn bytes_of_files(shape: &SqlShape) -> u64 {

@@ -212,6 +212,46 @@ const HETZ48: SysbenchPreset = SysbenchPreset {
     ..C24R64
 };
 
+/// [`C8R32`] as in 2024 and 2025, with the shorter windows.
+const C8R32_2025: SysbenchPreset = SysbenchPreset {
+    name: "c8r32-2025",
+    aliases: &[],
+    about: "as c8r32 in 2024-25: 300/600 s",
+    read_seconds: 300.0,
+    write_seconds: 600.0,
+    ..C8R32
+};
+
+/// [`C24R64`] as in 2024 and 2025, with the shorter windows.
+const C24R64_2025: SysbenchPreset = SysbenchPreset {
+    name: "c24r64-2025",
+    aliases: &[],
+    about: "as c24r64 in 2024-25: 300/600 s",
+    read_seconds: 300.0,
+    write_seconds: 600.0,
+    ..C24R64
+};
+
+/// [`C32R128`] as in 2024 and 2025, with the shorter windows.
+const C32R128_2025: SysbenchPreset = SysbenchPreset {
+    name: "c32r128-2025",
+    aliases: &[],
+    about: "as c32r128 in 2024-25: 300/600 s",
+    read_seconds: 300.0,
+    write_seconds: 600.0,
+    ..C32R128
+};
+
+/// [`HETZ48`] as in 2024 and 2025, with the shorter windows.
+const HETZ48_2025: SysbenchPreset = SysbenchPreset {
+    name: "hetz48-2025",
+    aliases: &[],
+    about: "as hetz48 in 2024-25: 300/600 s",
+    read_seconds: 300.0,
+    write_seconds: 600.0,
+    ..HETZ48
+};
+
 const GCP32: SysbenchPreset = SysbenchPreset {
     name: "gcp32",
     aliases: &["c4-standard-32"],
@@ -224,8 +264,8 @@ const GCP32: SysbenchPreset = SysbenchPreset {
 
 /// All presets in the order of lists.
 pub const ALL: &[&SysbenchPreset] = &[
-    &QUICK, &STANDARD, &FULL, &NUC, &C2S60, &C2S60_4G, &C8R16, &C8R32, &C24R64, &C32R128, &HETZ48,
-    &GCP32,
+    &QUICK, &STANDARD, &FULL, &NUC, &C2S60, &C2S60_4G, &C8R16, &C8R32, &C8R32_2025, &C24R64,
+    &C24R64_2025, &C32R128, &C32R128_2025, &HETZ48, &HETZ48_2025, &GCP32,
 ];
 
 #[cfg(test)]
@@ -249,6 +289,10 @@ mod tests {
         check("c32r128", (8, 10_000_000, 24), (600.0, 900.0));
         check("hetz48", (8, 10_000_000, 40), (630.0, 930.0));
         check("ax162s", (8, 10_000_000, 40), (630.0, 930.0));
+        check("c8r32-2025", (1, 50_000_000, 1), (300.0, 600.0));
+        check("c24r64-2025", (8, 10_000_000, 16), (300.0, 600.0));
+        check("c32r128-2025", (8, 10_000_000, 24), (300.0, 600.0));
+        check("hetz48-2025", (8, 10_000_000, 40), (300.0, 600.0));
         check("gcp32", (8, 10_000_000, 12), (300.0, 600.0));
         assert_eq!(named(ALL, "c2s60-4g").unwrap().workload().cache_bytes, Some(4 << 30));
         assert_eq!(named(ALL, "nuc").unwrap().order, StepSet::Full);

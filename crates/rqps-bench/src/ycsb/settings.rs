@@ -88,6 +88,5 @@ pub(super) fn data_size(workload: &Workload) -> DataSize {
     let Some(shape) = steps::shape(workload) else { return DataSize::of_tables(workload, 0) };
     let record = u64::from(shape.fields) * (u64::from(shape.field_bytes) + 8) + RECORD_BYTES;
     let bytes = workload.rows * record * 3 / 2;
-    // The data, and its snapshot.
-    DataSize { disk_bytes: 2.0 * bytes as f64, cached_bytes: bytes }
+    DataSize { data_bytes: bytes as f64, cached_bytes: bytes }
 }

@@ -33,18 +33,29 @@ const fn allocator(
     BuildVariant { name, allocator: Some((library, package)), ..PLAIN }
 }
 
+/// Keeps frame pointers. Published results call it `nofp`, for "no omit frame pointer".
+const FRAME_POINTER: &str = "-fno-omit-frame-pointer";
+
 /// All variants of builds from sources.
 const BUILD_VARIANTS: &[BuildVariant] = &[
     flags("O0", &["-O0"]),
     flags("O1", &["-O1"]),
     flags("O2", &["-O2"]),
     flags("O3", &["-O3"]),
-    flags("rel", &["-O2", "-g0"]),
+    // Names of builds in published results: `rel` is CMake's Release.
+    flags("rel", &["-O3", "-g0"]),
+    flags("rel_o2", &["-O2", "-g0"]),
+    flags("rel_native", &["-O3", "-g0", "-march=native"]),
+    flags("rel_lto", &["-O3", "-g0", "-flto"]),
+    flags("rel_o2_lto", &["-O2", "-g0", "-flto"]),
+    flags("rel_native_lto", &["-O3", "-g0", "-march=native", "-flto"]),
+    flags("rel_o2nofp", &["-O2", "-g0", FRAME_POINTER]),
     flags("rel_withdbg", &["-O2", "-g"]),
+    flags("o2nofp", &["-O2", FRAME_POINTER]),
     flags("native", &["-march=native"]),
     flags("lto", &["-flto"]),
-    flags("fp", &["-fno-omit-frame-pointer"]),
-    flags("nofp", &["-fomit-frame-pointer"]),
+    flags("fp", &[FRAME_POINTER]),
+    flags("omitfp", &["-fomit-frame-pointer"]),
     compilers("gcc", "gcc", "g++"),
     compilers("clang", "clang", "clang++"),
     allocator("jemalloc", "libjemalloc.so.2", "the Debian package libjemalloc2"),

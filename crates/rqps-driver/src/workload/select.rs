@@ -15,16 +15,25 @@ struct StepName<'a> {
     full: &'a str,
     /// The name without its client count, if it has one.
     of_all_counts: Option<&'a str>,
+    /// The name without all `.KEY=VALUE` by which its repetitions differ.
+    of_all_repetitions: &'a str,
 }
 
 impl<'a> StepName<'a> {
     fn of(step: &'a Step) -> StepName<'a> {
         let of_all_counts = step.client_count.as_ref().map(|count| count.step.as_str());
-        StepName { full: &step.name, of_all_counts }
+        let full = step.name.as_str();
+        let is_key = |at: &usize| {
+            let key = full[at + 1..].trim_start_matches(|c: char| c.is_ascii_lowercase());
+            key.starts_with('=')
+        };
+        let end = full.match_indices('.').map(|(at, _)| at).find(is_key).unwrap_or(full.len());
+        StepName { full, of_all_counts, of_all_repetitions: &full[..end] }
     }
 
     fn fits(&self, pattern: &str) -> bool {
-        self.of_all_counts.into_iter().chain([self.full]).any(|name| matches(pattern, name))
+        let names = self.of_all_counts.into_iter().chain([self.full, self.of_all_repetitions]);
+        names.into_iter().any(|name| matches(pattern, name))
     }
 }
 
@@ -71,7 +80,8 @@ pub enum SelectError {
 ///
 /// `*` stands for any text, `?` for one character, `[abc]`, `[a-z]` and `[!a]` for one of a class.
 /// Case counts, and a pattern must match the whole name. One string may hold several patterns with
-/// commas. A step that exists per client count matches with and without the count in its name.
+/// commas. A step that exists per client count, or per rate of a background writer, matches with and
+/// without it in its name.
 ///
 /// A warm-up step stays with the steps that it warms, unless a pattern excludes it; `companions`
 /// has the list. A [`Phase::Settle`] or [`Phase::Restore`] stays if a kept write comes before it

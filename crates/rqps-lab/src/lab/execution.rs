@@ -42,6 +42,8 @@ pub struct ExecutionOptions {
     pub ledger: Vec<SittingScatter>,
     /// Folder for data and snapshots; `None` puts them beside the results.
     pub work: Option<PathBuf>,
+    /// True if the user knows that the disk suffices, whatever the estimate says.
+    pub ignores_space: bool,
     /// The rqps binary: drivers and wardens are started from it.
     pub program: PathBuf,
     /// Valgrind, if the plan counts instructions.

@@ -264,6 +264,7 @@ mod tests {
             accepted: Default::default(),
             calibrations: Vec::new(),
             ledger: Vec::new(),
+            ignores_space: false,
             work: None,
             program: PathBuf::new(),
             valgrind: None,

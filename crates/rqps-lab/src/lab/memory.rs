@@ -39,7 +39,7 @@ pub(super) fn try_out(plan: &Plan) -> Result<()> {
 ///
 /// # Errors
 /// They do not; the text has the numbers.
-pub(super) fn check_together(plan: &Plan, memory_bytes: u64) -> Result<()> {
+pub fn check_together(plan: &Plan, memory_bytes: u64) -> Result<()> {
     let Some(cache) = plan.workload.cache_bytes else { return Ok(()) };
     let own = |target: &&Target| {
         !matches!(target.source, BuildSource::Dsn(_)) && target.dbms.dialect() != Dialect::Fake

@@ -48,6 +48,7 @@ pub use executor::{
     BlockState, PlanStatus, RemoteHosts, STOPPED, SlurmPartition, SshHosts, Transport, clear_block,
     preview, status, stop_with_input,
 };
+pub use memory::check_together;
 pub use node_check::check_node;
 pub use progress::Event;
 pub use resolve::open_cache;

@@ -299,7 +299,7 @@ fn look_ahead(
     let ExecutionOptions { plan, out, work, .. } = options;
     let run_as = work_folders::unprivileged_user(plan)?;
     work_folders::check_alone(out, work.as_deref(), run_as.as_ref())?;
-    if !ResultSet::is_begun(out, &file::text_in(out, plan)?)? {
+    if !options.ignores_space && !ResultSet::is_begun(out, &file::text_in(out, plan)?)? {
         let bytes = cost::estimate(plan, &[]).disk_bytes;
         work_folders::check_space_for(out, work.as_deref(), run_as.as_ref(), bytes)?;
     }

@@ -361,7 +361,8 @@ fn check_space(folder: &Path, there: &Path, bytes: u64) -> Result<()> {
     if free < bytes {
         bail!(
             "keep data and snapshots in {}: they need about {} MB and {} MB are free\nhint: use \
-             fewer rows, or another disk with --work",
+             fewer rows, one target at a time (--interleave run) or another disk with --work; \
+             --yes-disk measures in spite of this estimate",
             folder.display(),
             bytes / 1_000_000,
             free / 1_000_000

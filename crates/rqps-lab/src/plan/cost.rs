@@ -1,7 +1,7 @@
 //! Estimates the time and space of a plan, from the plan alone.
 
 use crate::plan::blocks::{Auto, Blocks};
-use crate::plan::definition::PlanDraft;
+use crate::plan::definition::{Interleave, PlanDraft};
 use rqps_dbms::config::log_mb;
 use rqps_model::benchmark::{Group, Phase};
 use rqps_model::build::BuildSource;
@@ -31,8 +31,8 @@ const CLEAR_SECONDS: f64 = 1.0;
 const CANARIES_SECONDS: f64 = 1.6;
 /// Bytes per second of a snapshot that is copied, on the slow side.
 const COPY_BYTES_PER_SECOND: f64 = 400e6;
-/// A fresh server's own files, with their snapshot: redo logs and system tables, bytes.
-const SERVER_BYTES: f64 = 2.0 * 700e6;
+/// A measured server's own files at least: redo logs and system tables, bytes.
+const SERVER_BYTES: f64 = 700e6;
 
 /// System tables and undo logs of a server without data, bytes.
 const SYSTEM_TABLES_BYTES: f64 = 100e6;
@@ -151,6 +151,7 @@ pub fn estimate(plan: &PlanDraft, phases: &[Phase]) -> Cost {
     let clear_seconds = clear(plan).seconds;
     let through =
         |blocks: u32| loads(blocks) + block_seconds * f64::from(blocks) + waits + clear_seconds;
+    let disk = disk(plan);
     let most = plan.blocks.most();
     let budget = match plan.blocks {
         Blocks::Auto(Auto { budget_seconds: Some(budget), .. }) => budget,
@@ -166,7 +167,7 @@ pub fn estimate(plan: &PlanDraft, phases: &[Phase]) -> Cost {
         total_seconds: through(most).min(budget),
         least_seconds: through(plan.blocks.fewest()).min(budget),
         windows: windows as u64 * plan.targets.len() as u64 * u64::from(most),
-        disk_bytes: disk_bytes(plan) as u64,
+        disk_bytes: (disk.data + disk.snapshots) as u64,
     }
 }
 
@@ -284,9 +285,14 @@ pub fn start(plan: &PlanDraft, target: &Target) -> PlannedTask {
         Some(_) if !target.dbms.is_embedded() => VALGRIND_START_SECONDS,
         _ => 0.0,
     };
-    let copy = plan.size().disk_bytes / COPY_BYTES_PER_SECOND;
+    let copy = copy_seconds(plan, target);
     let at_once = if plan.takes_turns() { plan.targets.len().clamp(1, 2) as f64 } else { 1.0 };
     PlannedTask::one(WorkKind::Start, (usual.start_seconds + counted) / at_once + copy)
+}
+
+/// Copying the rows of a snapshot: each is read and written.
+fn copy_seconds(plan: &PlanDraft, target: &Target) -> f64 {
+    plan.load_request(target).map_or(0.0, |_| 2.0 * plan.size().data_bytes / COPY_BYTES_PER_SECOND)
 }
 
 /// Stopping a target at the end of a block.
@@ -341,10 +347,7 @@ pub fn phase_task(
         }
         Phase::Restore => {
             let seconds = usual.start_seconds + usual.stop_seconds;
-            PlannedTask::one(
-                WorkKind::Restore,
-                seconds + plan.size().disk_bytes / COPY_BYTES_PER_SECOND,
-            )
+            PlannedTask::one(WorkKind::Restore, seconds + copy_seconds(plan, target))
         }
     }
 }
@@ -379,38 +382,110 @@ impl Usual {
     }
 }
 
-/// Bytes of disk of all targets.
-fn disk_bytes(plan: &PlanDraft) -> f64 {
-    let size = plan.size().disk_bytes;
-    let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded());
-    let own: f64 = match plan.workload.counted_statements {
-        // Data and snapshot.
-        Some(_) => servers.map(|target| 2.0 * fresh_server_bytes(plan, target)).sum(),
-        None => servers.count() as f64 * SERVER_BYTES,
-    };
-    let once = own + plan.targets.len() as f64 * size;
-    // Half of it is a snapshot of each load that is kept, and half the data of the current block.
-    let in_order = (1..plan.blocks.most()).all(|it| plan.load_of(it) <= plan.load_of(it + 1));
-    let kept = if in_order { 1 } else { plan.loads.max(1) };
-    once * f64::from(1 + kept) / 2.0
+/// Most bytes of disk that a plan needs at the same time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DiskPeak {
+    /// Data of the targets that are up at once.
+    pub data: f64,
+    /// Snapshots of the loads that are kept.
+    pub snapshots: f64,
 }
 
-/// Bytes of a server's own files in a counted run, whose steps write little: system tables, and the
-/// log. MySQL makes its log as large as it may become; that of Postgres grows with what is loaded.
-fn fresh_server_bytes(plan: &PlanDraft, target: &Target) -> f64 {
+/// The disk space of a plan. Where one target runs after the other, the data of one are there at a
+/// time. Where loading is a step, a snapshot holds no rows.
+pub fn disk(plan: &PlanDraft) -> DiskPeak {
+    let size = plan.size().data_bytes;
+    let own = plan.targets.iter().filter(|target| !is_external(target));
+    let server = |target: &Target| match target.dbms.is_embedded() {
+        true => 0.0,
+        false => server_bytes(plan, target),
+    };
+    let data = own.clone().map(|target| size + server(target));
+    let data: f64 = match plan.interleave {
+        // Those of a counted run are side by side.
+        Interleave::Run if plan.workload.counted_statements.is_none() => data.fold(0.0, f64::max),
+        _ => data.sum(),
+    };
+    let loaded = |target: &Target| plan.load_request(target).map_or(0.0, |_| size);
+    let snapshots: f64 = own.map(|target| loaded(target) + server(target)).sum();
+    let in_order = (1..plan.blocks.most()).all(|it| plan.load_of(it) <= plan.load_of(it + 1));
+    let kept = if in_order { 1 } else { plan.loads.max(1) };
+    DiskPeak { data, snapshots: snapshots * f64::from(kept) }
+}
+
+/// Bytes of a server's own files: system tables, and the log. MySQL makes its log as large as it may
+/// become; that of Postgres grows with what is loaded. Steps of counted runs write little.
+fn server_bytes(plan: &PlanDraft, target: &Target) -> f64 {
     let cache = plan.workload.cache_bytes.unwrap_or_else(|| plan.size().cached_bytes);
     let log = (log_mb(cache >> 20) << 20) as f64;
-    let log = match target.dbms.dialect() {
+    let log = match (target.dbms.dialect(), plan.workload.counted_statements) {
         // The load writes each row into it, too.
-        Dialect::Postgres => log.min(FIRST_WAL_BYTES + plan.size().disk_bytes),
+        (Dialect::Postgres, Some(_)) => log.min(FIRST_WAL_BYTES + 2.0 * plan.size().data_bytes),
         _ => log,
     };
-    SYSTEM_TABLES_BYTES + log
+    let least = plan.workload.counted_statements.map_or(SERVER_BYTES, |_| 0.0);
+    (SYSTEM_TABLES_BYTES + log).max(least)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::benchmarks;
+    use crate::plan::words;
+
+    fn published(interleave: Interleave) -> PlanDraft {
+        let words = ["rocksdb@9.9.3", "rocksdb@10.6.2"].map(str::to_owned);
+        let (workload, order) = benchmarks::workload("kv", "c48r128-iobuf").expect("a preset");
+        PlanDraft {
+            targets: words::targets(&words).expect("words"),
+            order,
+            steps: Vec::new(),
+            workload,
+            blocks: Blocks::Fixed(2),
+            sittings: None,
+            loads: 1,
+            interleave,
+            seed: 1,
+            canaries: false,
+            gate: None,
+            count: None,
+            profile: None,
+        }
+    }
+
+    #[test]
+    fn the_published_volume_holds_the_databases_that_are_there_at_once() {
+        let (step, run) = (disk(&published(Interleave::Step)), disk(&published(Interleave::Run)));
+        assert_eq!(step.data, 2.0 * run.data);
+        // Published: 440 GB at rest, on a volume of 1.9 TB.
+        assert!((440e9..950e9).contains(&run.data), "{run:?}");
+        assert_eq!(run.snapshots, 0.0, "loading is a step");
+        assert_eq!(
+            start(&published(Interleave::Run), &published(Interleave::Run).targets[0]).seconds,
+            0.2
+        );
+    }
+
+    #[test]
+    fn a_small_tree_is_as_large_as_measured_ones() {
+        let check = |settings: &[&str], measured: f64| {
+            let mut plan = published(Interleave::Run);
+            plan.workload = benchmarks::workload("kv", "quick").expect("a preset").0;
+            for setting in settings {
+                benchmarks::set(&mut plan.workload, setting).expect("a setting");
+            }
+            let peak = disk(&plan).data;
+            assert!((measured..2.1 * measured).contains(&peak), "{settings:?}: {peak}");
+        };
+        // Largest sizes during all steps with 1 M keys, and during overwrites of 4 M.
+        check(&["keys=1M"], 738e6);
+        check(&["keys=1M", "compression=lz4"], 718e6);
+        check(&["keys=1M", "compression=zstd"], 638e6);
+        check(&["keys=1M", "style=universal"], 1168e6);
+        check(&["keys=4M"], 2342e6);
+        check(&["keys=4M", "compression=lz4"], 1430e6);
+        check(&["keys=4M", "style=universal"], 2319e6);
+    }
 
     #[test]
     fn the_published_wait() {

@@ -225,11 +225,26 @@ pub(super) struct Compare {
     /// With --count, simulate caches and branches, too: misses and mispredictions per operation
     #[arg(long, requires = "count", help_heading = "What to compare")]
     pub simulate: bool,
+    #[command(flatten)]
+    pub check: PlanCheck,
     /// Print the plan and its estimated cost, and measure nothing: as `rqps plan`
     #[arg(long, help_heading = "What to compare")]
     pub dry_run: bool,
     #[command(flatten)]
     pub printed: Printed,
+}
+
+/// What `plan` and `--dry-run` look at beside the plan.
+#[derive(Debug, Default, Args)]
+pub(super) struct PlanCheck {
+    /// With plan: also say whether disk and memory suffice, and how each build can be had (exit
+    /// code: 2 if something is missing)
+    #[arg(long, help_heading = "What to compare")]
+    pub check: bool,
+    /// As --check, for the machine in this file and not for this host: {"cores": 48, "memory_gb":
+    /// 128, "disk_gb": 1900}
+    #[arg(long, value_name = "FILE", help_heading = "What to compare")]
+    pub host_like: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -561,6 +576,9 @@ pub(super) struct Folders {
     /// Ctrl-C it stays, and --resume with the same --work uses it [default: beside the results]
     #[arg(long, value_name = "DIR", env = "RQPS_WORK")]
     pub work: Option<PathBuf>,
+    /// Measure although the estimate says that the disk is too small
+    #[arg(long)]
+    pub yes_disk: bool,
     /// Folder of debug files by build id (DIR/.build-id/ab/cdef.debug): names of functions of
     /// stripped builds in counts; repeatable
     #[arg(long = "debug-dir", value_name = "DIR")]

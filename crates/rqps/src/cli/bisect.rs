@@ -86,6 +86,7 @@ pub(super) fn options(
         cache: folders::cache(said.cache.cache.as_deref()),
         configs: consent.configs,
         accepted: consent.accepted,
+        ignores_space: said.yes_disk,
         work: said.work.clone(),
         debug_folders: folders::debug(&said.debug)?,
         ..execution_options(plan, out.to_owned())?

@@ -193,6 +193,7 @@ const AGAIN: &[(&str, bool)] = &[
     ("--ssh-config", true),
     ("--replace", true),
     ("--keep", false),
+    ("--yes-disk", false),
 ];
 
 /// The words after `rqps run --resume`: the result folder, and options of this command line.

@@ -37,11 +37,13 @@ pub(super) fn time(plan: &Plan, cost: &Cost) -> Result<String> {
             auto.max
         ),
     };
-    let beside = if passes.is_empty() {
-        String::new()
-    } else {
-        format!(", {} to count or sample", text(of_passes))
-    };
+    let beside: String = passes
+        .iter()
+        .map(|pass| {
+            let (blocks, time) = (pass.plan.blocks.most(), text(pass.seconds));
+            format!(", {time} for the {blocks} blocks of the pass `{}`", pass.folder)
+        })
+        .collect();
     Ok(format!(
         "{all} ({} for loading{beside}); up to {} measured windows; about {} of disk space while \
          it runs",

@@ -11,6 +11,7 @@ use crate::cli::args::{
 use crate::cli::brought::{self, Consent, Origin};
 use crate::cli::compared::Compared;
 use crate::cli::hosts::{self, Hosts};
+use crate::cli::plan_check::Machine;
 use crate::cli::program::{execution_options, perf, valgrind_for};
 use crate::cli::progress::Display;
 use crate::cli::workload_args::{
@@ -79,20 +80,24 @@ pub(super) fn compare(words: &Compare) -> Result<u8> {
     if words.dry_run {
         return print_plan(words);
     }
-    let plan = compared(words)?;
+    let check = &words.check;
+    if check.check || check.host_like.is_some() {
+        bail!("compare: --check and --host-like are of `rqps plan`, or go with --dry-run");
+    }
+    let plan = compared(words, None)?;
     let consent = brought::own(&plan, &words.folders)?;
     let on = words.hosts.place(&words.folders)?;
     let place = (&words.folders, words.hosts.hosts(on.as_ref()), &consent);
     carry_out(plan, place, &words.guest, words.printed, &words.rules)
 }
 
-/// The plan of `rqps compare` and `rqps plan`.
-fn compared(words: &Compare) -> Result<Plan> {
+/// The plan of `rqps compare` and `rqps plan`, for a host with so many CPUs if it is not this one.
+fn compared(words: &Compare, cpus: Option<usize>) -> Result<Plan> {
     let targets = source_tree::targets(&words.targets)?;
     if targets.is_empty() {
         bail!("compare: name a TARGET or more, such as `rqps compare sqlite sqlite:small-cache`");
     }
-    let (mut plan, file) = drafted(&targets, &words.shape)?;
+    let (mut plan, file) = drafted_for(&targets, &words.shape, cpus)?;
     own_workload::allow_shell(&mut plan, words.guest.allow_shell)?;
     if words.shape.loads.is_none() {
         plan.loads = plan.usual_loads();
@@ -147,7 +152,11 @@ pub(super) fn count(words: &Count) -> Result<u8> {
 
 /// `rqps plan`.
 pub(super) fn print_plan(words: &Compare) -> Result<u8> {
-    let plan = compared(words)?;
+    let check = &words.check;
+    let machine = (check.check || check.host_like.is_some())
+        .then(|| Machine::of(check, &words.folders))
+        .transpose()?;
+    let plan = compared(words, machine.as_ref().map(Machine::cores))?;
     brought::own(&plan, &words.folders)?;
     let Some(first) = plan.targets.first() else { bail!("plan: no target") };
     let phases = plan.phases(first)?;
@@ -166,7 +175,12 @@ pub(super) fn print_plan(words: &Compare) -> Result<u8> {
         units::duration(seconds(cost.step_seconds)),
         units::duration(seconds(cost.run_seconds))
     );
-    Ok(exit::FINE)
+    let Some(machine) = machine else { return Ok(exit::FINE) };
+    let (lines, missing) = machine.judge(&plan, &words.folders)?;
+    for line in lines {
+        out!("# {line}");
+    }
+    Ok(if missing == 0 { exit::FINE } else { exit::USAGE })
 }
 
 fn seconds(seconds: f64) -> Duration {
@@ -253,6 +267,15 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
 
 /// What words ask for, and the workload file that they name.
 fn drafted(targets: &[String], shape: &WorkloadArgs) -> Result<(PlanDraft, Option<PathBuf>)> {
+    drafted_for(targets, shape, None)
+}
+
+fn drafted_for(
+    targets: &[String],
+    shape: &WorkloadArgs,
+    cpus: Option<usize>,
+) -> Result<(PlanDraft, Option<PathBuf>)> {
+    let cpus = cpus.unwrap_or_else(|| affinity::allowed_cpus().len());
     let said = own_workload::benchmark(&shape.bench)?;
     let spec = said.spec;
     let (mut workload, order) = (spec.workload)(&shape.preset).map_err(anyhow::Error::msg)?;
@@ -288,9 +311,7 @@ fn drafted(targets: &[String], shape: &WorkloadArgs) -> Result<(PlanDraft, Optio
         None if workload.client_hosts.is_some() => Placement::Os,
         None => match spec.placement {
             Some(placement) => placement(&workload),
-            None if workload.clients as usize <= affinity::allowed_cpus().len() => {
-                Placement::Together
-            }
+            None if workload.clients as usize <= cpus => Placement::Together,
             None => Placement::Os,
         },
     };
@@ -459,6 +480,7 @@ pub(super) fn measure_on(
         calibrations,
         ledger: results::read_ledger(&folders::ledger())?,
         work: folders.work.clone(),
+        ignores_space: folders.yes_disk,
         debug_folders: folders::debug(&folders.debug)?,
         ssh_config: hosts.ssh_config.map(Path::to_owned),
         keep: guest.keep,

@@ -119,6 +119,7 @@ pub(super) fn execution_options(plan: Plan, out: PathBuf) -> Result<ExecutionOpt
         calibrations: Vec::new(),
         ledger: Vec::new(),
         work: None,
+        ignores_space: false,
         program: program()?,
         valgrind,
         perf,

@@ -88,6 +88,5 @@ pub(crate) fn data_size(workload: &Workload) -> DataSize {
         _ => 0,
     };
     let cached_bytes = scale * SCALE_BYTES;
-    // The data, and its snapshot.
-    DataSize { disk_bytes: 2.0 * (cached_bytes + GROWTH_BYTES) as f64, cached_bytes }
+    DataSize { data_bytes: (cached_bytes + GROWTH_BYTES) as f64, cached_bytes }
 }
