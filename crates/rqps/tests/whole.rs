@@ -526,6 +526,35 @@ fn wrong_words_are_told_what_to_do() {
 }
 
 #[test]
+fn presets_are_parts_of_one_report_and_never_pooled() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("folder");
+    let (configs, out) = (configs(folder.path()), folder.path().join("out"));
+    let compare = |presets: &str| {
+        let words = ["compare", "fake@1", "fake@1:slow", "--preset", presets, "--blocks", "2"];
+        let place = ["--configs", &configs, "--out", out.to_str().expect("UTF-8"), "-q"];
+        run(&[&words[..], &place, &["--canaries", "off"], &STEPS].concat())
+    };
+    let said = compare("quick,standard");
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    assert!(out.join("report.html").is_file() && out.join("standard/plan.toml").is_file());
+    let report = |folders: &[&str]| {
+        let folders = folders.iter().map(|name| out.join(name).to_string_lossy().into_owned());
+        let words: Vec<String> = ["report".to_owned()].into_iter().chain(folders).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        text(&run(&[&words[..], &["--format", "json"]].concat()).stdout)
+    };
+    let all: serde_json::Value = serde_json::from_str(&report(&[""])).expect("JSON");
+    let names: Vec<_> = all["families"].as_array().expect("parts").iter().collect();
+    let names: Vec<_> = names.iter().map(|part| part["family"].as_str()).collect();
+    assert_eq!(names, [Some("quick"), Some("standard")]);
+    assert_eq!(report(&["quick", "standard"]), report(&[""]), "folders alone know it, too");
+    assert!(report(&["quick", "quick"]).contains("\"baseline\""), "one part is a report");
+    let said = compare("quick,full");
+    assert!(text(&said.stderr).contains("it has other parts"), "{}", text(&said.stderr));
+}
+
+#[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let check = |words: &[&str], code: i32| {
         let mut child = rqps()

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::cli::parts;
 use rqps_host::lock::{Lock, LockError};
 use rqps_host::mark::MarkKey;
 use rqps_lab::lab::HostLock;
@@ -100,7 +101,7 @@ pub(super) fn results(said: Option<&Path>, labels: &[String]) -> PathBuf {
 pub(super) fn newest() -> Result<PathBuf> {
     let of = |entry: std::fs::DirEntry| {
         let path = entry.path();
-        let is_one = path.join("plan.toml").is_file();
+        let is_one = path.join("plan.toml").is_file() || parts::is_folder(&path);
         let changed = entry.metadata().and_then(|it| it.modified()).ok().filter(|_| is_one)?;
         Some((changed, path))
     };

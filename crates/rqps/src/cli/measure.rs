@@ -1,5 +1,6 @@
 //! The commands that measure: quickstart, compare, plan, run.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,8 +19,8 @@ use crate::cli::workload_args::{
     BlocksWord, IdleWord, InterleaveWord, OrderWord, PlacementWord, Switch, WorkloadArgs,
 };
 use crate::cli::{
-    ask_password, exit, folders, forecast, gate, layout_tau, own_workload, print, repeat, report,
-    source_tree, vector,
+    ask_password, exit, folders, forecast, gate, layout_tau, own_workload, parts, print, repeat,
+    report, source_tree, vector,
 };
 use rqps_analysis::ledger;
 use rqps_dbms as dbms;
@@ -84,22 +85,48 @@ pub(super) fn compare(words: &Compare) -> Result<u8> {
     if check.check || check.host_like.is_some() {
         bail!("compare: --check and --host-like are of `rqps plan`, or go with --dry-run");
     }
-    let plan = compared(words, None)?;
-    let consent = brought::own(&plan, &words.folders)?;
-    let on = words.hosts.place(&words.folders)?;
-    let place = (&words.folders, words.hosts.hosts(on.as_ref()), &consent);
+    let mut parts = parts::of(&words.shape)?;
+    if let [_] = parts.as_slice() {
+        return compare_part(words, &parts.remove(0).shape, &words.folders);
+    }
+    // A fault of any part is known before the first is measured.
+    let plans = parts.iter().map(|part| compared(words, &part.shape, None));
+    let plans = plans.collect::<Result<Vec<Plan>>>()?;
+    let labels = plans.iter().flat_map(|plan| &plan.targets).map(|target| target.label.clone());
+    let labels: BTreeSet<String> = labels.collect();
+    let out = folders::results(words.folders.out.as_deref(), &Vec::from_iter(labels));
+    parts::make_folder(&out, &parts)?;
+    let mut code = exit::FINE;
+    for part in &parts {
+        info!("rqps: part {} of {}", part.name, parts.len());
+        let folders = Folders { out: Some(out.join(&part.name)), ..words.folders.clone() };
+        match compare_part(words, &part.shape, &folders)? {
+            exit::INTERRUPTED => return Ok(exit::INTERRUPTED),
+            of_part => code = code.max(of_part),
+        }
+    }
+    report::of_new_parts(&out, &words.rules)?;
+    Ok(code)
+}
+
+/// Measures one workload of a comparison.
+fn compare_part(words: &Compare, shape: &WorkloadArgs, folders: &Folders) -> Result<u8> {
+    let plan = compared(words, shape, None)?;
+    let consent = brought::own(&plan, folders)?;
+    let on = words.hosts.place(folders)?;
+    let place = (folders, words.hosts.hosts(on.as_ref()), &consent);
     carry_out(plan, place, &words.guest, words.printed, &words.rules)
 }
 
 /// The plan of `rqps compare` and `rqps plan`, for a host with so many CPUs if it is not this one.
-fn compared(words: &Compare, cpus: Option<usize>) -> Result<Plan> {
+fn compared(words: &Compare, shape: &WorkloadArgs, cpus: Option<usize>) -> Result<Plan> {
     let targets = source_tree::targets(&words.targets)?;
     if targets.is_empty() {
         bail!("compare: name a TARGET or more, such as `rqps compare sqlite sqlite:small-cache`");
     }
-    let (mut plan, file) = drafted_for(&targets, &words.shape, cpus)?;
+    let (mut plan, file) = drafted_for(&targets, shape, cpus)?;
     own_workload::allow_shell(&mut plan, words.guest.allow_shell)?;
-    if words.shape.loads.is_none() {
+    if shape.loads.is_none() {
         plan.loads = plan.usual_loads();
     }
     plan.gate = gate::said(&words.rules);
@@ -156,17 +183,29 @@ pub(super) fn print_plan(words: &Compare) -> Result<u8> {
     let machine = (check.check || check.host_like.is_some())
         .then(|| Machine::of(check, &words.folders))
         .transpose()?;
-    let plan = compared(words, machine.as_ref().map(Machine::cores))?;
-    brought::own(&plan, &words.folders)?;
+    let parts = parts::of(&words.shape)?;
+    let mut code = exit::FINE;
+    for part in &parts {
+        if parts.len() > 1 {
+            out!("# part {}", part.name);
+        }
+        let plan = compared(words, &part.shape, machine.as_ref().map(Machine::cores))?;
+        code = code.max(print_one_plan(&plan, words, machine.as_ref())?);
+    }
+    Ok(code)
+}
+
+fn print_one_plan(plan: &Plan, words: &Compare, machine: Option<&Machine>) -> Result<u8> {
+    brought::own(plan, &words.folders)?;
     let Some(first) = plan.targets.first() else { bail!("plan: no target") };
     let phases = plan.phases(first)?;
-    let cost = cost::estimate(&plan, &phases);
-    print::data(&file::print(&plan)?);
-    out!("# {}", forecast::time(&plan, &cost)?);
-    for line in forecast::lines(&plan, &cost, &words.folders)? {
+    let cost = cost::estimate(plan, &phases);
+    print::data(&file::print(plan)?);
+    out!("# {}", forecast::time(plan, &cost)?);
+    for line in forecast::lines(plan, &cost, &words.folders)? {
         out!("# {line}");
     }
-    for line in hosts::preview(&plan, &words.hosts, &words.folders)? {
+    for line in hosts::preview(plan, &words.hosts, &words.folders)? {
         out!("# {line}");
     }
     out!(
@@ -176,7 +215,7 @@ pub(super) fn print_plan(words: &Compare) -> Result<u8> {
         units::duration(seconds(cost.run_seconds))
     );
     let Some(machine) = machine else { return Ok(exit::FINE) };
-    let (lines, missing) = machine.judge(&plan, &words.folders)?;
+    let (lines, missing) = machine.judge(plan, &words.folders)?;
     for line in lines {
         out!("# {line}");
     }

@@ -34,6 +34,7 @@ mod init;
 mod layout_tau;
 mod measure;
 mod own_workload;
+mod parts;
 mod plan_check;
 mod plans;
 mod program;

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::cli::args::{self, Printed, Report, RuleOptions};
 use crate::cli::compared::Compared;
+use crate::cli::parts::{self, Pool};
 use crate::cli::{colour, exit, folders, gate, print, repeat};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{RunFacts, StepComparison};
@@ -29,7 +30,11 @@ pub(super) fn print(words: &Report) -> Result<u8> {
     if words.by_family || words.baseline.len() > 1 {
         return print_families(words);
     }
-    let folders = folders::or_newest(&words.folders)?;
+    let mut pools = parts::pools(&folders::or_newest(&words.folders)?)?;
+    if pools.len() > 1 {
+        return print_pools(words, &pools);
+    }
+    let folders = pools.pop().map(|(_, folders)| folders).unwrap_or_default();
     let baseline = words.baseline.first().map(String::as_str);
     let rules = gate::rules(&folders, &words.rules)?;
     let names = names(&words.label)?;
@@ -50,7 +55,45 @@ pub(super) fn print(words: &Report) -> Result<u8> {
 fn print_families(words: &Report) -> Result<u8> {
     let folders = folders::or_newest(&words.folders)?;
     let rules = gate::rules(&folders, &words.rules)?;
-    let families = Compared::read_families(&folders, &words.baseline, rules)?;
+    print_parts(words, Compared::read_families(&folders, &words.baseline, rules)?)
+}
+
+/// Writes the report of folders with different workloads, a part for each.
+fn print_pools(words: &Report, pools: &[Pool]) -> Result<u8> {
+    if words.brief {
+        bail!("print the answer alone: these folders have {} workloads; name one", pools.len());
+    }
+    print_parts(words, read_pools(pools, words.baseline.first(), &words.rules, &words.label)?)
+}
+
+fn read_pools(
+    pools: &[Pool],
+    baseline: Option<&String>,
+    rules: &RuleOptions,
+    labels: &[String],
+) -> Result<Vec<(String, Compared)>> {
+    let names = names(labels)?;
+    let read = |(name, folders): &Pool| {
+        let rules = gate::rules(folders, rules)?;
+        let baseline = baseline.map(String::as_str);
+        let found = Compared::read_named(folders, baseline, rules, &names)?;
+        Ok((name.clone(), found))
+    };
+    pools.iter().map(read).collect()
+}
+
+/// Writes the page of all parts of a new folder.
+pub(super) fn of_new_parts(folder: &Path, rules: &RuleOptions) -> Result<()> {
+    let pools = parts::pools(&[folder.to_owned()])?;
+    let found = read_pools(&pools, None, rules, &[])?;
+    let found: Vec<_> = found.into_iter().map(|(name, found)| (name, found.explained())).collect();
+    let page = folder.join(FILE);
+    results::replace_whole(&page, page_of_families(&found, folder)?)?;
+    info!("rqps: all {} parts: open {}", found.len(), page.display());
+    Ok(())
+}
+
+fn print_parts(words: &Report, families: Vec<(String, Compared)>) -> Result<u8> {
     let mut families: Vec<(String, Compared)> =
         families.into_iter().map(|(family, found)| (family, found.explained())).collect();
     for (_, found) in &mut families {

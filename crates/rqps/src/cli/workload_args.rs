@@ -27,7 +27,8 @@ pub(super) struct WorkloadArgs {
     #[arg(long, value_name = "NAME", default_value = "sysbench", help_heading = WORKLOAD)]
     #[arg(add = ArgValueCompleter::new(completion::benchmark))]
     pub bench: Vec<String>,
-    /// Scale: quick, standard, full, or a published shape (see the benchmark's page in docs)
+    /// Scale: quick, standard, full, or a published shape (see the benchmark's page in docs). With
+    /// compare and plan, several such as cpu,io are parts of one report, which pools nothing
     #[arg(long, value_name = "NAME", default_value = "quick", help_heading = WORKLOAD)]
     #[arg(add = ArgValueCompleter::new(completion::presets))]
     pub preset: String,
