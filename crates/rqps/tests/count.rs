@@ -348,3 +348,43 @@ fn what_cannot_be_counted_is_refused() {
     check(&load, "no step of it can be counted; load: it makes what the steps after it search");
     check(&["count", "sqlite", "--debug-dir", "/no/such/folder"], "no such folder");
 }
+
+#[test]
+fn a_check_counts_and_measures_and_leaves_a_receipt() {
+    if !has_valgrind("a_check_counts_and_measures_and_leaves_a_receipt") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("folder");
+    let out = folder.path().join("out");
+    let out_word = out.to_string_lossy().into_owned();
+    let words = [
+        "check", "sqlite", "sqlite:small-cache", "--steps", "point-query", "--set", "rows=2000",
+        "--budget", "2m", "--json", "--out", &out_word,
+    ];
+    let checked = run(&words, folder.path());
+    let json: Value = serde_json::from_slice(&checked.stdout).unwrap_or_default();
+    assert!(json.is_object(), "{}", text(&checked.stderr));
+    assert_eq!(checked.status.code(), json["exit"].as_i64().map(|code| code as i32), "{json}");
+    let judged = run(&["gate", &out_word, "--format", "json"], folder.path());
+    let gate: Value = serde_json::from_slice(&judged.stdout).expect("JSON");
+    assert_eq!((&gate["gate"], &gate["exit"]), (&json["gate"], &json["exit"]));
+    assert_eq!(json["counts"][0]["step"], "point-query");
+    assert!(json["counts"][0]["ratio"].as_f64().is_some_and(|ratio| ratio > 0.0), "{json}");
+    // The receipt is what it says, and holds the counts, too.
+    let file = json["receipt"]["file"].as_str().expect("a file");
+    let sum = Command::new("sha256sum").arg(file).output().expect("sha256sum");
+    let sum = text(&sum.stdout);
+    assert_eq!(sum.split(' ').next(), json["receipt"]["sha256"].as_str());
+    let listed = Command::new("tar").args(["-tzf", file]).output().expect("tar");
+    assert!(text(&listed.stdout).contains("results/count/b02-"), "{}", text(&listed.stdout));
+    // The page of its form names each field.
+    let page = include_str!("../../../docs/check.md");
+    let objects = [&json, &json["counts"][0], &json["receipt"]];
+    let fields = objects.into_iter().filter_map(Value::as_object).flat_map(|it| it.keys());
+    for field in fields {
+        assert!(page.contains(&format!("`{field}`")), "docs/check.md lacks {field}");
+    }
+    let short = run(&["check", "sqlite", "sqlite:small-cache", "--budget", "1s"], folder.path());
+    assert_eq!(short.status.code(), Some(2));
+    assert!(text(&short.stderr).contains("name a longer --budget"), "{}", text(&short.stderr));
+}

@@ -10,6 +10,7 @@ use clap_complete::engine::ArgValueCompleter;
 
 use crate::cli::bisect::{self, BisectArgs};
 use crate::cli::block::{BlockArgs, CheckNodeArgs, ClearBlockArgs};
+use crate::cli::check::CheckArgs;
 use crate::cli::completion::{self, Shell};
 use crate::cli::gap::{self, GapArgs};
 use crate::cli::history::History;
@@ -46,6 +47,9 @@ pub(super) enum Command {
     /// Count the instructions of each statement by function, under valgrind; in most steps they
     /// repeat within 0.1 % on any host
     Count(Count),
+    /// Check a change within a budget: count instructions, measure the steps that moved, and give
+    /// one verdict (exit codes as `gate`)
+    Check(CheckArgs),
     /// Print the plan file and its estimated cost without running it. Accepts every option of
     /// `compare`; output options have no effect
     #[command(mut_args(hide_options_without_effect))]

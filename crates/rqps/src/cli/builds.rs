@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use crate::cli::args::{Builds, Get};
+use crate::cli::args::{Builds, CacheFolder, Get};
 use crate::cli::program::stop_flag;
 use crate::cli::progress::Display;
 use crate::cli::{exit, folders};
@@ -11,7 +11,8 @@ use rqps_builds::listing::releases;
 use rqps_builds::{self as obtain, Cache, ObtainError, PackageClients, Reason, Said};
 use rqps_lab::lab::{self, Event};
 use rqps_lab::plan::words;
-use rqps_model::build::{BuildSource, Dbms};
+use rqps_model::build::{Build, BuildSource, Dbms};
+use rqps_model::target::Target;
 use rqps_model::terms::{NO_ADVICE, OPEN_SOURCE, TERMS};
 use rqps_report::terms_sentence;
 
@@ -79,37 +80,56 @@ fn list_terms(dbms: Option<Dbms>) {
 
 /// `rqps get`.
 pub(super) fn get(words: &Get) -> Result<u8> {
-    let cache = lab::open_cache(&folders::cache(words.cache.cache.as_deref()))?;
-    let clients = PackageClients { stop: stop_flag()?, ..PackageClients::default() };
     for target in words::targets(&words.targets)? {
-        let label = target.label.clone();
+        let label = &target.label;
         if let BuildSource::Dsn(_) = target.source {
             bail!("get {label}: this server already runs, so there is nothing to fetch");
         }
+        let Some(built) = fetched(std::slice::from_ref(&target), &words.cache)? else {
+            return Ok(exit::INTERRUPTED);
+        };
+        for build in built {
+            tell(label, &build);
+        }
+    }
+    Ok(exit::FINE)
+}
+
+/// Fetches or makes the builds of targets; `None` if the user stopped it.
+pub(super) fn fetched(targets: &[Target], said: &CacheFolder) -> Result<Option<Vec<Build>>> {
+    let cache = lab::open_cache(&folders::cache(said.cache.as_deref()))?;
+    let clients = PackageClients { stop: stop_flag()?, ..PackageClients::default() };
+    let mut all = Vec::new();
+    for target in targets {
+        let label = target.label.clone();
         let mut display = Display::of_fetches();
         let mut say = |said: Said<'_>| display.show(Event::of_fetch(&label, said));
         let built = obtain::obtain_with(&clients, target.dbms, &target.source, &cache, &mut say);
         // The moving line ends before anything is printed.
         drop(display);
-        let build = match built {
+        match built {
             Err(ObtainError::Build { reason, .. }) if matches!(*reason, Reason::Stopped) => {
                 info!("rqps: stopped; builds that were complete are in the cache");
-                return Ok(exit::INTERRUPTED);
+                return Ok(None);
             }
-            other => other?,
-        };
-        let manifest = &build.manifest;
-        out!("{label}: {}", manifest.reported.trim());
-        out!("  from {}", manifest.origin);
-        if let Some(sha256) = &manifest.sha256 {
-            out!("  sha256 {sha256}");
-        }
-        if let Some(compiler) = &manifest.compiler {
-            out!("  compiled by {compiler}");
-        }
-        if let Some(root) = &build.root {
-            out!("  in {}", root.display());
+            other => all.push(other?),
         }
     }
-    Ok(exit::FINE)
+    Ok(Some(all))
+}
+
+/// Prints where a build is from.
+fn tell(label: &str, build: &Build) {
+    let manifest = &build.manifest;
+    out!("{label}: {}", manifest.reported.trim());
+    out!("  from {}", manifest.origin);
+    if let Some(sha256) = &manifest.sha256 {
+        out!("  sha256 {sha256}");
+    }
+    if let Some(compiler) = &manifest.compiler {
+        out!("  compiled by {compiler}");
+    }
+    if let Some(root) = &build.root {
+        out!("  in {}", root.display());
+    }
 }

@@ -17,22 +17,37 @@ use rqps_model::run::Run;
 use rqps_model::target::Target;
 use rqps_model::units;
 use rqps_results::bundle::{
-    BUNDLE_FORMAT, BundleHead, BundledTarget, FileContent, PackedFile, pack,
+    BUNDLE_FORMAT, BundleHead, BundleSize, BundledTarget, FileContent, PackedFile, pack,
 };
 use rqps_results::{self as results, ResultSet};
 
 /// `rqps bundle`.
 pub(super) fn write(words: &BundleArgs) -> Result<u8> {
     let folder = &folders::or_newest(words.folder.as_slice())?[0];
+    let size = pack_folder(folder, &words.output)?;
+    out!(
+        "{}: {}, {} files of {}",
+        words.output.display(),
+        units::bytes(size.archive_bytes),
+        size.files,
+        units::bytes(size.bytes)
+    );
+    info!("rqps: repeat it on any host with `rqps run {}`", words.output.display());
+    Ok(exit::FINE)
+}
+
+/// Packs a result folder.
+pub(super) fn pack_folder(folder: &Path, output: &Path) -> Result<BundleSize> {
     let doing = || format!("bundle {}", folder.display());
     if folders::is_in_use(folder) {
         bail!("bundle {}: another rqps is writing to it; wait until it ends", folder.display());
     }
-    refuse_inside(folder, &words.output)?;
+    refuse_inside(folder, output)?;
     let text = ResultSet::open(folder).and_then(|set| set.plan()).with_context(doing)?;
     let plan = file::parse(&text).with_context(doing)?;
-    let rules = gate::rules(std::slice::from_ref(folder), &RuleOptions::default())?;
-    let found = Compared::read(std::slice::from_ref(folder), None, rules)?;
+    let folders = [folder.to_owned()];
+    let rules = gate::rules(&folders, &RuleOptions::default())?;
+    let found = Compared::read(&folders, None, rules)?;
     let runs = &found.dataset.runs;
     if runs.iter().any(|run| matches!(run.record.target.source, BuildSource::Imported(_))) {
         bail!("bundle {}: imported results have no plan that can be repeated", folder.display());
@@ -55,19 +70,11 @@ pub(super) fn write(words: &BundleArgs) -> Result<u8> {
         left_out,
         files: Vec::new(),
     };
-    let size = pack(&words.output, &head, files).with_context(doing)?;
+    let size = pack(output, &head, files).with_context(doing)?;
     for name in &head.left_out {
         info!("rqps: left out {name}: to repeat this, put the same file at the same path");
     }
-    out!(
-        "{}: {}, {} files of {}",
-        words.output.display(),
-        units::bytes(size.archive_bytes),
-        size.files,
-        units::bytes(size.bytes)
-    );
-    info!("rqps: repeat it on any host with `rqps run {}`", words.output.display());
-    Ok(exit::FINE)
+    Ok(size)
 }
 
 /// Refuses a bundle inside the packed folder: the next bundle would contain it.

@@ -10,7 +10,7 @@ use crate::cli::args::{Gate, GateForm, RuleOptions};
 use crate::cli::compared::Compared;
 use crate::cli::{confirm, exit, folders, print};
 use rqps_analysis::Comparison;
-use rqps_analysis::gate::{GateOutcome, assess};
+use rqps_analysis::gate::{Assessment, GateOutcome, assess};
 use rqps_analysis::history::PastSets;
 use rqps_host::clock;
 use rqps_lab::plan::file;
@@ -49,12 +49,7 @@ pub(super) fn judge(words: &Gate) -> Result<u8> {
         };
         assessment = fresh;
     }
-    let code = match assessment.ending {
-        GateOutcome::Boring | GateOutcome::NoRegression | GateOutcome::Undecided => exit::FINE,
-        GateOutcome::Regression => exit::REGRESSION,
-        GateOutcome::NoVerdict => exit::NO_VERDICT,
-        GateOutcome::RunFailed => exit::RUN_FAILED,
-    };
+    let code = code(assessment.ending);
     let format = match words.format {
         GateForm::Text => GateFormat::Text,
         GateForm::Json => GateFormat::Json,
@@ -70,6 +65,25 @@ pub(super) fn judge(words: &Gate) -> Result<u8> {
         None => print::escaped(text.as_bytes())?,
     }
     Ok(code)
+}
+
+/// The exit code of an end.
+fn code(ending: GateOutcome) -> u8 {
+    match ending {
+        GateOutcome::Boring | GateOutcome::NoRegression | GateOutcome::Undecided => exit::FINE,
+        GateOutcome::Regression => exit::REGRESSION,
+        GateOutcome::NoVerdict => exit::NO_VERDICT,
+        GateOutcome::RunFailed => exit::RUN_FAILED,
+    }
+}
+
+/// Assesses a comparison by the `[gate]` of the plan in its result folder; with the exit code.
+pub(super) fn assessed(comparison: &Comparison, folder: &Path) -> Result<(Assessment, u8)> {
+    let gate = gate_rules(&[folder.to_owned()], None)?;
+    let assessment = assess(comparison, &gate, None, &BTreeSet::new());
+    let assessment = assessment.map_err(|fault| anyhow!("judge: {fault}"))?;
+    let code = code(assessment.ending);
+    Ok((assessment, code))
 }
 
 /// Records steps as accepted in the result sets of a comparison.

@@ -144,7 +144,8 @@ fn compared(words: &Compare, shape: &WorkloadArgs, cpus: Option<usize>) -> Resul
 const PROFILING_PASS: ProfilingPass = ProfilingPass { blocks: 9, hertz: 997 };
 
 /// The pass of `compare --count`.
-const COUNTING_PASS: CountingPass = CountingPass { statements: 1000, repeats: 3, simulate: false };
+pub(super) const COUNTING_PASS: CountingPass =
+    CountingPass { statements: 1000, repeats: 3, simulate: false };
 
 /// `rqps count`.
 pub(super) fn count(words: &Count) -> Result<u8> {
@@ -305,7 +306,10 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
 }
 
 /// What words ask for, and the workload file that they name.
-fn drafted(targets: &[String], shape: &WorkloadArgs) -> Result<(PlanDraft, Option<PathBuf>)> {
+pub(super) fn drafted(
+    targets: &[String],
+    shape: &WorkloadArgs,
+) -> Result<(PlanDraft, Option<PathBuf>)> {
     drafted_for(targets, shape, None)
 }
 

@@ -11,6 +11,7 @@ mod block;
 mod brought;
 mod builds;
 mod bundle;
+mod check;
 mod colour;
 mod compared;
 mod completion;

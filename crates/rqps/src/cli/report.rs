@@ -186,23 +186,34 @@ fn exit_code_of(comparisons: &[&Comparison]) -> u8 {
 /// Prints the report of a new result folder, or its answer in a few lines, and writes it there as
 /// HTML.
 pub(super) fn of_new_results(folder: &Path, printed: Printed, rules: &RuleOptions) -> Result<()> {
-    let found = read(&[folder.to_owned()], None, rules)?;
+    let found = written(folder, rules)?;
     let page = folder.join(FILE);
-    // The folder may come from somebody else: a link in place of the page is not followed.
-    results::replace_whole(&page, found.page(folder)?)?;
     let Printed { format, full } = printed;
     match repeat::first_results(folder) {
         Some(first) if repeat::has_form(format) => repeat::show(folder, &first, &found, format)?,
         _ if !full && non_html(format) == Some(Format::Text) => {
-            let is_newest = folders::newest().is_ok_and(|newest| is_same(&newest, folder));
-            let named = (!is_newest).then(|| folder.to_string_lossy());
-            let page = page.to_string_lossy();
-            return Ok(colour::print(&found.brief(named.as_deref(), Some(&page)))?);
+            return answer(&found, folder);
         }
         _ => found.show(format)?,
     }
     info!("rqps: open {}", page.display());
     Ok(())
+}
+
+/// Reads a new result folder and writes its report there as HTML.
+pub(super) fn written(folder: &Path, rules: &RuleOptions) -> Result<Compared> {
+    let found = read(&[folder.to_owned()], None, rules)?;
+    // The folder may come from somebody else: a link in place of the page is not followed.
+    results::replace_whole(&folder.join(FILE), found.page(folder)?)?;
+    Ok(found)
+}
+
+/// Prints the answer of a new result folder in a few lines.
+pub(super) fn answer(found: &Compared, folder: &Path) -> Result<()> {
+    let is_newest = folders::newest().is_ok_and(|newest| is_same(&newest, folder));
+    let named = (!is_newest).then(|| folder.to_string_lossy());
+    let page = folder.join(FILE);
+    Ok(colour::print(&found.brief(named.as_deref(), Some(&page.to_string_lossy())))?)
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {

@@ -8,9 +8,9 @@ use clap::{CommandFactory, Parser};
 
 use crate::cli::args::{self, Arguments, Command, ProgressForm};
 use crate::cli::{
-    bisect, block, builds, bundle, colour, completion, confirm, doctor, exit, explain, export, gap,
-    gate, help, hidden, history, import, init, measure, plans, print, program, report, site,
-    vector,
+    bisect, block, builds, bundle, check, colour, completion, confirm, doctor, exit, explain,
+    export, gap, gate, help, hidden, history, import, init, measure, plans, print, program, report,
+    site, vector,
 };
 use rqps_host::child;
 use rqps_lab::lab::fault;
@@ -72,6 +72,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Quickstart(quickstart) => measure::quickstart(&quickstart),
         Command::Compare(compare) => measure::compare(&compare),
         Command::Count(count) => measure::count(&count),
+        Command::Check(words) => check::check(&words),
         Command::Plan(plan) => measure::print_plan(&plan),
         Command::Init(words) => init::init(&words),
         Command::Plans(words) => plans::plans(&words),

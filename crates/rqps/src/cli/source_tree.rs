@@ -55,9 +55,11 @@ pub(super) fn targets(said: &[String]) -> Result<Vec<String>> {
         } else if has_commit(&top, word)? {
             targets.push(format!("{source}@{word}"));
         } else {
-            let error = words::targets(std::slice::from_ref(word)).err();
-            let error = error.map(|error| error.to_string()).unwrap_or_default();
-            bail!("{error}; as a commit: {} has none of that name", top.display());
+            bail!(
+                "find `{word}`: it is no target, and {} has no commit of that name\nhint: `rqps help \
+                 targets` explains targets; a shallow clone lacks older commits",
+                top.display()
+            );
         }
     }
     if said.is_empty() {
@@ -69,9 +71,33 @@ pub(super) fn targets(said: &[String]) -> Result<Vec<String>> {
     Ok(targets)
 }
 
+/// The two sides of a change: as [`targets`]. Without a word, the last commit stands against a work
+/// tree with changes; else against the commit before it.
+///
+/// # Errors
+/// As [`targets`]; no word outside of the sources of a DBMS.
+pub(super) fn sides(said: &[String]) -> Result<Vec<String>> {
+    let here = std::env::current_dir().context("find the current folder")?;
+    match tree_of(&here) {
+        None if said.is_empty() => bail!(
+            "check: {} is not in the sources of a DBMS\nhint: go to the git repository of Postgres, \
+             MySQL, MariaDB, SQLite or RocksDB, or name two targets",
+            here.display()
+        ),
+        Some((top, _)) if said.is_empty() && changes_in(&top)?.is_empty() => {
+            targets(&[format!("{HEAD}~1"), HEAD.to_owned()])
+        }
+        _ => targets(said),
+    }
+}
+
+fn changes_in(top: &Path) -> Result<String> {
+    changes(top).context("compare the work tree with its last commit")
+}
+
 /// The target of the work tree: the last commit with its changes, which are kept as a patch.
 fn work_tree(top: &Path, source: &str) -> Result<String> {
-    let patch = changes(top)?;
+    let patch = changes_in(top)?;
     if patch.is_empty() {
         info!("rqps: {} has no changes: the work tree is HEAD", top.display());
         return Ok(format!("work-tree={source}@{HEAD}"));
