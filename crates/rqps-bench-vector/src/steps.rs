@@ -9,7 +9,7 @@ use rqps_model::benchmark::{
 };
 use rqps_model::dialect::Dialect;
 use rqps_model::step_parameters::StepParameters;
-use rqps_model::target::Target;
+use rqps_model::target::{Target, config_parts};
 use rqps_model::units;
 use rqps_model::vector::{
     Case, DataSource, Filter, Index, IsolationLevel, Present, Search, SearchPoint, Variant,
@@ -410,7 +410,7 @@ fn detail(operation: &VectorOperation) -> String {
 /// Adds the config of a target to its steps: `postgres@17+pgvector:halfvec` keeps half precision in
 /// its index, and so does a config whose name begins with the word and a hyphen.
 pub(super) fn for_target(phases: &mut [Phase], target: &Target) {
-    let Some(variant) = Variant::of_config(&target.config) else { return };
+    let Some(variant) = Variant::of_config(config_parts(&target.config).0) else { return };
     for phase in phases {
         if let Phase::Measure(step) = phase
             && let StepBody::Vector(work) = &mut step.work

@@ -7,7 +7,9 @@
 //! whole config, which without that line would not be what its name says. Sizes may be asked
 //! for: `{cache_mb}`, `{cache_kb}` (the cache that the plan gives to every target), `{log_mb}` (the
 //! write-ahead or redo log that goes with it). Comments and blank lines are dropped, so the text,
-//! and its hash, are only what the DBMS reads.
+//! and its hash, are only what the DBMS reads. `include default` stands for the shipped config of
+//! that name, of which a file of the user's then changes single lines. Settings of a target
+//! (`default,work_mem=64MB`) replace those of its config.
 
 use sha2::{Digest, Sha256};
 
@@ -17,6 +19,7 @@ use crate::user_configs::UserConfigs;
 use rqps_model::build::{Dbms, Version};
 use rqps_model::config::Config;
 use rqps_model::server_settings::PLANNER;
+use rqps_model::target::config_parts;
 use rqps_model::units;
 
 /// Loads the config `name` (or the file of that path) for one version of a DBMS, with a cache of
@@ -123,10 +126,52 @@ pub fn hash(text: &str) -> String {
     units::hex(&Sha256::digest(text.as_bytes())[..6])
 }
 
-/// The short name and the raw text.
-fn find(dbms: Dbms, name: &str, own: &UserConfigs) -> Result<(String, String), ConfigError> {
+/// The short name and the raw text, with the settings of the target after it.
+fn find(dbms: Dbms, config: &str, own: &UserConfigs) -> Result<(String, String), ConfigError> {
+    let (name, settings) = config_parts(config);
+    if settings.is_empty() || own.has(dbms, config) {
+        // Of a bundle, the file of the whole name has the settings already.
+        return find_named(dbms, config, own);
+    }
+    let (name, text) = find_named(dbms, name, own)?;
+    let lines: Vec<String> =
+        settings.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    let words: String = settings.iter().map(|(key, value)| format!(",{key}={value}")).collect();
+    Ok((name + &words, replaced(&text, &lines)))
+}
+
+/// A config with these lines in place of what it says about their settings: SQLite would make both.
+fn replaced(text: &str, lines: &[String]) -> String {
+    let key = |line: &str| {
+        let setting = split_comment(line).0;
+        let key = setting.split('=').next().unwrap_or_default().trim().replace('-', "_");
+        key.strip_prefix("loose_").unwrap_or(&key).to_owned()
+    };
+    let keys: Vec<String> = lines.iter().map(|line| key(line)).collect();
+    let kept =
+        text.lines().filter(|line| split_comment(line).0.is_empty() || !keys.contains(&key(line)));
+    kept.chain(lines.iter().map(String::as_str)).flat_map(|line| [line, "\n"]).collect()
+}
+
+/// A config of the user's with the text of shipped ones in place of `include NAME`, without what it
+/// sets itself.
+fn included(dbms: Dbms, text: &str) -> String {
+    let shipped = |line: &str| {
+        let name = split_comment(line).0.strip_prefix("include ")?.trim();
+        shipped_texts(dbms).iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    };
+    let (includes, own): (Vec<&str>, Vec<&str>) =
+        text.lines().partition(|line| shipped(line).is_some());
+    if includes.is_empty() {
+        return text.to_owned();
+    }
+    let base: String = includes.into_iter().filter_map(shipped).collect();
+    replaced(&base, &own.into_iter().map(str::to_owned).collect::<Vec<_>>())
+}
+
+fn find_named(dbms: Dbms, name: &str, own: &UserConfigs) -> Result<(String, String), ConfigError> {
     if let Some(config) = own.get(dbms, name) {
-        return Ok((config.name.clone(), config.text.clone()));
+        return Ok((config.name.clone(), included(dbms, &config.text)));
     }
     if let Some((_, text)) = shipped_texts(dbms).iter().find(|(known, _)| *known == name) {
         return Ok((name.to_owned(), (*text).to_owned()));
@@ -338,6 +383,44 @@ mod tests {
         check("a = {log_mb}M, {half_log_mb}", "a = 3072M, 1536\n");
         assert_eq!(log_mb(10), 256);
         assert_eq!(log_mb(100_000), 16384);
+    }
+
+    #[test]
+    fn a_setting_of_a_target_replaces_that_of_its_config() {
+        let version = Version::new("8.0.33");
+        let get = |own: &UserConfigs, name: &str| {
+            load(Dbms::Mysql, name, own, &version, 1 << 30).unwrap()
+        };
+        let none = shipped_only();
+        let config = get(&none, "default,sync-binlog=1,innodb_io_capacity=200");
+        assert_eq!(config.name, "default,sync-binlog=1,innodb_io_capacity=200");
+        let plain = get(&none, "default").text;
+        let expected =
+            plain.replace("sync_binlog = 0\n", "").replace("innodb_io_capacity = 1000\n", "");
+        assert_eq!(expected.lines().count() + 2, plain.lines().count());
+        assert_eq!(config.text, expected + "sync-binlog = 1\ninnodb_io_capacity = 200\n");
+        let text =
+            replaced("journal_mode = WAL\ncache_size = -1 # x\n", &["cache_size = 5".into()]);
+        assert_eq!(text, "journal_mode = WAL\ncache_size = 5\n");
+    }
+
+    #[test]
+    fn a_file_may_change_one_line_of_a_shipped_config() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("postgres")).unwrap();
+        let text = "# mine\ninclude default\njit = on  # since 11\n";
+        fs::write(folder.path().join("postgres/mine.conf"), text).unwrap();
+        let mut own = UserConfigs::of(Some(folder.path().to_owned()));
+        assert!(own.read(Dbms::Postgres, "mine,work_mem=8MB").unwrap());
+        let load =
+            |name: &str| load(Dbms::Postgres, name, &own, &Version::new("17.2"), 1 << 30).unwrap();
+        let lines = |text: &str, part: &str| text.lines().filter(|it| it.starts_with(part)).count();
+        let (mine, default) = (load("mine"), load("default"));
+        assert_eq!((lines(&mine.text, "jit = on"), lines(&mine.text, "jit = ")), (1, 1));
+        assert_eq!(mine.text.lines().count(), default.text.lines().count());
+        let more = load("mine,work_mem=8MB");
+        assert_eq!((more.name.as_str(), lines(&more.text, "work_mem")), ("mine,work_mem=8MB", 1));
+        assert!(included(Dbms::Postgres, "include nowhere\n").contains("include nowhere"));
     }
 
     #[test]

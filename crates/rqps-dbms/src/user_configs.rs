@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::config_error::ConfigError;
 use rqps_model::bounded;
 use rqps_model::build::Dbms;
+use rqps_model::target::config_parts;
 
 /// The configs of a plan that are files of the user's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,7 +39,12 @@ impl UserConfigs {
     ///
     /// # Errors
     /// The file cannot be read, or is no text.
-    pub fn read(&mut self, dbms: Dbms, name: &str) -> Result<bool, ConfigError> {
+    pub fn read(&mut self, dbms: Dbms, config: &str) -> Result<bool, ConfigError> {
+        let base = config_parts(config).0;
+        Ok((base != config && self.read_named(dbms, config)?) || self.read_named(dbms, base)?)
+    }
+
+    fn read_named(&mut self, dbms: Dbms, name: &str) -> Result<bool, ConfigError> {
         for path in self.files(dbms, name) {
             match bounded::text(&path, bounded::WRITTEN_MAX) {
                 Ok(text) => {
@@ -79,8 +85,14 @@ impl UserConfigs {
         folder.flat_map(|folder| ["conf", "cnf"].map(|ending| of_ending(folder, ending))).collect()
     }
 
-    /// The config of this name; `None` for a shipped one.
-    pub fn get(&self, dbms: Dbms, name: &str) -> Option<&UserConfig> {
-        self.found.get(&(dbms, name.to_owned()))
+    /// The config of this name, or that which the settings in it change; `None` for a shipped one.
+    pub fn get(&self, dbms: Dbms, config: &str) -> Option<&UserConfig> {
+        let of = |name: &str| self.found.get(&(dbms, name.to_owned()));
+        of(config).or_else(|| of(config_parts(config).0))
+    }
+
+    /// True if there is a config of this whole name.
+    pub(crate) fn has(&self, dbms: Dbms, config: &str) -> bool {
+        self.found.contains_key(&(dbms, config.to_owned()))
     }
 }

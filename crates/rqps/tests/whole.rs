@@ -555,6 +555,27 @@ fn presets_are_parts_of_one_report_and_never_pooled() {
 }
 
 #[test]
+fn single_settings_of_targets_stand_in_words() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("folder");
+    let out = folder.path().join("out");
+    let targets = ["compare", "fake@1", "slow=fake@1:default,mean_us=125", "--blocks", "2"];
+    let place = ["--set", "fake.mean_us=100", "--out", out.to_str().expect("UTF-8"), "-q"];
+    let said = run(&[&targets[..], &place, &["--canaries", "off"], &STEPS].concat());
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    let report = text(&run(&["report", out.to_str().expect("UTF-8"), "--brief"]).stdout);
+    assert!(report.contains("SLOWER") && report.contains("0.79"), "{report}");
+    let plan = std::fs::read_to_string(out.join("plan.toml")).expect("plan");
+    assert!(plan.contains("fake@1:default,mean_us=100"), "{plan}");
+    let fails = |setting: &str, part: &str| {
+        let said = text(&run(&["plan", "fake@1", "--set", setting]).stderr);
+        assert!(said.contains(part), "{said}");
+    };
+    fails("pg.work_mem=4MB", "starts no target that takes it");
+    fails("my.tmpdir=/etc", "begins with `include default`");
+}
+
+#[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let check = |words: &[&str], code: i32| {
         let mut child = rqps()

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use rqps_dbms::spec::{self, DbmsSpec, build_words, is_build_word, patch_file, recipe_name};
 use rqps_model::build::{BuildSource, Dbms, Version};
-use rqps_model::target::Target;
+use rqps_model::target::{Target, config_parts};
 use rqps_wire::dsn::{self, Dsn};
 
 /// A word that does not name a target.
@@ -37,7 +37,7 @@ fn default_config(storage: Option<&str>) -> &'static str {
 
 /// True if the target has the configuration that a word without one gets.
 pub fn has_default_config(target: &Target) -> bool {
-    target.config == default_config(target.storage_engine.as_deref())
+    config_parts(&target.config).0 == default_config(target.storage_engine.as_deref())
 }
 
 /// The targets of a command line or plan file, labels made unique: the second `mysql@8.0.33` of an
@@ -102,7 +102,7 @@ pub fn word(target: &Target) -> String {
             format!("{dbms}{SRC}{}{reference}{variant}{storage}{config}", folder.display())
         }
         BuildSource::CompiledIn => format!("{dbms}{storage}{config}"),
-        BuildSource::Dsn(dsn) => dsn.clone(),
+        BuildSource::Dsn(dsn) => with_dsn_config(dsn, &target.config),
         BuildSource::Imported(tag) => format!("{dbms}={tag}"),
     };
     match parse(&what) {
@@ -158,7 +158,39 @@ fn check_label(word: &str, label: &str) -> Result<(), TargetParseError> {
     Ok(())
 }
 
+/// The parameter of a DSN that names the configuration by which a benchmark chooses its variant. It
+/// never reaches the server, whose settings stay.
+const DSN_CONFIG: &str = "rqps_config=";
+
+/// Takes the parameter of rqps out of a DSN.
+fn split_dsn_config(dsn: &str) -> (String, Option<&str>) {
+    let Some((before, query)) = dsn.split_once('?') else { return (dsn.to_owned(), None) };
+    let (ours, theirs): (Vec<&str>, Vec<&str>) =
+        query.split('&').partition(|parameter| parameter.starts_with(DSN_CONFIG));
+    let config = ours.first().map(|parameter| &parameter[DSN_CONFIG.len()..]);
+    match (config, theirs.is_empty()) {
+        (None, _) => (dsn.to_owned(), None),
+        (_, true) => (before.to_owned(), config),
+        (_, false) => (format!("{before}?{}", theirs.join("&")), config),
+    }
+}
+
+fn with_dsn_config(dsn: &str, config: &str) -> String {
+    match (config, dsn.contains('?')) {
+        (DEFAULT_CONFIG, _) => dsn.to_owned(),
+        (_, true) => format!("{dsn}&{DSN_CONFIG}{config}"),
+        (_, false) => format!("{dsn}?{DSN_CONFIG}{config}"),
+    }
+}
+
 fn running(word: &str, rest: &str) -> Result<Target, TargetParseError> {
+    let (rest, config) = split_dsn_config(rest);
+    let rest = rest.as_str();
+    let config = config.unwrap_or(DEFAULT_CONFIG).to_owned();
+    if config.is_empty() || !config.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+        let hint = "write rqps_config=halfvec, for the variant of a vector index";
+        return Err(error(word, "rqps_config names no variant", hint));
+    }
     let (scheme, address) = rest.split_once("://").unwrap_or((rest, ""));
     let dbms = match Dbms::from_name(scheme) {
         Some(dbms) if dbms.dialect().spec().server.is_some() => dbms,
@@ -177,11 +209,12 @@ fn running(word: &str, rest: &str) -> Result<Target, TargetParseError> {
         ("", Some(service)) => service.to_owned(),
         _ => host,
     };
+    let of_config = if config == DEFAULT_CONFIG { String::new() } else { format!(".{config}") };
     Ok(Target {
-        label: format!("{dbms}-{}", label_text(&host)),
+        label: format!("{dbms}-{}{of_config}", label_text(&host)),
         dbms,
         source: BuildSource::Dsn(rest.to_owned()),
-        config: DEFAULT_CONFIG.to_owned(),
+        config,
         storage_engine: None,
     })
 }
@@ -358,8 +391,9 @@ fn short(reference: &str) -> &str {
 }
 
 fn default_label(dbms: Dbms, source: &BuildSource, storage: Option<&str>, config: &str) -> String {
+    let (name, settings) = config_parts(config);
     let plain = config == default_config(storage);
-    let mut storage = storage;
+    let (storage_chosen, mut storage) = (storage, storage);
     let mut label = match source {
         BuildSource::Version { version, variant } => {
             if variant.as_deref().is_some_and(|variant| implied(variant) == storage) {
@@ -398,8 +432,11 @@ fn default_label(dbms: Dbms, source: &BuildSource, storage: Option<&str>, config
         label = format!("{label}+{storage}");
     }
     if !plain {
-        let name = config.rsplit('/').next().unwrap_or(config);
-        label = format!("{label}.{}", name.trim_end_matches(".conf").trim_end_matches(".cnf"));
+        if name != default_config(storage_chosen) {
+            let name = name.rsplit('/').next().unwrap_or(name);
+            label = format!("{label}.{}", name.trim_end_matches(".conf").trim_end_matches(".cnf"));
+        }
+        label.extend(settings.iter().map(|(key, value)| format!(".{key}-{value}")));
     }
     label
 }
@@ -464,6 +501,24 @@ mod tests {
         let dsn = "postgres://me:secret@db.example:5433/bench?sslmode=require";
         check(dsn, "postgres-db.example", BuildSource::Dsn(dsn.to_owned()), "default");
         check(&format!("prod={dsn}"), "prod", BuildSource::Dsn(dsn.to_owned()), "default");
+    }
+
+    #[test]
+    fn a_word_may_set_single_settings() {
+        let own = "default,innodb_io_capacity=200,sync_binlog=1";
+        let label = "mysql-8.0.33.innodb_io_capacity-200.sync_binlog-1";
+        check(&format!("mysql@8.0.33:{own}"), label, version("8.0.33"), own);
+        check("a=pg@17.2.0:mine,work_mem=8MB", "a", version("17.2.0"), "mine,work_mem=8MB");
+    }
+
+    #[test]
+    fn a_dsn_may_name_a_variant_which_the_server_never_sees() {
+        let dsn = |text: &str| BuildSource::Dsn(text.to_owned());
+        let word = "postgres://me@h:5/d?rqps_config=halfvec";
+        check(word, "postgres-h.halfvec", dsn("postgres://me@h:5/d"), "halfvec");
+        let word = "x=postgres://me@h/d?rqps_config=halfvec&sslmode=require";
+        check(word, "x", dsn("postgres://me@h/d?sslmode=require"), "halfvec");
+        fails("postgres://me@h/d?rqps_config=../x", "names no variant");
     }
 
     #[test]

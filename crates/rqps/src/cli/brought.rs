@@ -150,7 +150,7 @@ fn read_configs(plan: &Plan, folders: &Folders) -> Result<UserConfigs> {
         if configs.read(dbms, name).with_context(doing)?
             && folders.configs.is_none()
             && let Some(config) = configs.get(dbms, name)
-            && !dbms::config::is_shipped_file(dbms, name, &config.text)
+            && !dbms::config::is_shipped_file(dbms, &config.name, &config.text)
         {
             info!("rqps: {} has the settings in {}", target.label, config.path.display());
         }

@@ -18,7 +18,7 @@ use rqps_model::benchmark::BenchmarkParameters;
 use rqps_model::build::{BuildSource, Dbms};
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::Address;
-use rqps_model::target::Target;
+use rqps_model::target::{Target, config_parts};
 use rqps_model::units;
 use rqps_results::bundle::BundledTarget;
 use rqps_wire::dsn::{self, Dsn};
@@ -90,6 +90,10 @@ impl Effect {
         let mut effect = Effect::default();
         for target in &plan.targets {
             effect.add_target(target);
+            for (key, value) in config_parts(&target.config).1 {
+                let name = format!("{key} = {value} of {}", target.label);
+                effect.add(Entry::new("setting", name));
+            }
             let config = settings.and_then(|own| own.get(target.dbms, &target.config));
             let is_own = |config: &&UserConfig| {
                 let (name, text) = (config.name.as_str(), config.text.as_str());
@@ -394,8 +398,9 @@ pub(super) fn refuse_brought_builds(plan: &PlanDraft, unpacked: &Path) -> Result
             }
             _ => {}
         }
-        if target.config.contains('/') {
-            paths.push(PathBuf::from(&target.config));
+        let config = config_parts(&target.config).0;
+        if config.contains('/') {
+            paths.push(PathBuf::from(config));
         }
         if let Some(path) = paths.iter().find(|path| inside(path)) {
             bail!(

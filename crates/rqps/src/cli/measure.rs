@@ -20,7 +20,7 @@ use crate::cli::workload_args::{
 };
 use crate::cli::{
     ask_password, exit, folders, forecast, gate, layout_tau, own_workload, parts, print, repeat,
-    report, source_tree, vector,
+    report, source_tree, target_settings, vector,
 };
 use rqps_analysis::ledger;
 use rqps_dbms as dbms;
@@ -323,7 +323,8 @@ fn drafted_for(
     let spec = said.spec;
     let (mut workload, order) = (spec.workload)(&shape.preset).map_err(anyhow::Error::msg)?;
     own_workload::take(&said, &shape.options, &mut workload)?;
-    for setting in &shape.settings {
+    let (of_targets, of_workload) = target_settings::divide(&shape.settings)?;
+    for setting in of_workload {
         benchmarks::set(&mut workload, setting)?;
     }
     if let Some(size) = &shape.memory_limit {
@@ -360,7 +361,8 @@ fn drafted_for(
     };
     benchmarks::finish(&mut workload);
     let preset = (spec.preset)(&shape.preset);
-    let all = configured(targets, preset.config)?;
+    let mut all = configured(targets, preset.config)?;
+    target_settings::put(&mut all, &of_targets)?;
     let interleave = interleave(shape, &all, &workload, preset.is_published);
     let mut plan = PlanDraft {
         targets: all,
@@ -580,6 +582,15 @@ fn finish(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::effect::Effect;
+
+    #[test]
+    fn settings_of_a_plan_of_others_are_shown() {
+        let words = ["a=postgres@17.2.0:default,archive_command=x".to_owned()];
+        let plan = plan_of(&words, &quickstart_shape()).unwrap();
+        let list = Effect::of(&plan, None, None).list();
+        assert!(list.contains("archive_command = x of a"), "{list}");
+    }
 
     #[test]
     fn a_preset_whose_data_the_page_cache_holds_has_buffered_targets() {

@@ -15,6 +15,7 @@ use rqps_host::beneath;
 use rqps_lab::benchmarks;
 use rqps_lab::plan::{Plan, file};
 use rqps_model::build::BuildSource;
+use rqps_model::target::config_parts;
 use rqps_model::{bounded, units};
 use rqps_report::{render_markdown, render_text, repetition_document, repetition_json};
 use rqps_results as results;
@@ -154,10 +155,9 @@ fn plan_of(place: &Path, targets: &[BundledTarget]) -> Result<Plan> {
     refuse_brought_builds(&plan, place)?;
     for target in &mut plan.targets {
         // A configuration given by its path on the first host has a name in the bundle.
-        if let Some(name) =
-            Path::new(&target.config).file_stem().filter(|_| target.config.contains('/'))
-        {
-            target.config = name.to_string_lossy().into_owned();
+        let path = config_parts(&target.config).0;
+        if let Some(name) = Path::new(path).file_stem().filter(|_| path.contains('/')) {
+            target.config = name.to_string_lossy().into_owned() + &target.config[path.len()..];
         }
         let here = match &target.source {
             BuildSource::Path(path) => path,
