@@ -45,7 +45,10 @@ pub(super) fn one_value(
 
 impl ControlConnection for PostgresClient {
     fn rows(&mut self, sql: &str) -> Result<Vec<ControlRow>, WireError> {
-        PostgresClient::rows(self, sql)
+        self.set_answer_limit(Some(ANSWER));
+        let rows = PostgresClient::rows(self, sql);
+        self.set_answer_limit(None);
+        rows
     }
 
     fn is_encrypted(&self) -> bool {
@@ -59,7 +62,10 @@ impl ControlConnection for PostgresClient {
 
 impl ControlConnection for MysqlClient {
     fn rows(&mut self, sql: &str) -> Result<Vec<ControlRow>, WireError> {
-        MysqlClient::rows(self, sql)
+        self.set_answer_limit(Some(ANSWER));
+        let rows = MysqlClient::rows(self, sql);
+        self.set_answer_limit(None);
+        rows
     }
 
     fn is_encrypted(&self) -> bool {
@@ -88,6 +94,9 @@ pub(super) fn connect(
 
 /// Time limit for connecting a session of the control plane.
 const CONNECT: Duration = Duration::from_secs(30);
+
+/// Time limit of an answer with rows: catalogues of many tables take minutes.
+const ANSWER: Duration = Duration::from_secs(600);
 
 /// Opens a session.
 pub(crate) type Connect =

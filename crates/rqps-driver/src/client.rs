@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::attempt::{AfterError, ClientEvent, ClientStop, StatementError, Tally};
 use crate::clock::Clock;
 use crate::connection::Connection;
+use crate::connection::failed_statement;
 use crate::recorder::Recorder;
 use crate::schedule::ArrivalSchedule;
 use crate::turns::TurnMember;
@@ -315,7 +316,7 @@ impl<E: ClientEvent> Client<E> {
     #[cold]
     fn may_retry(&mut self, failure: StatementError, stop: u64) -> Result<bool, String> {
         let StatementError { kind, error } = failure;
-        let fatal = || Err(format!("failed to execute {kind}: {error}"));
+        let fatal = || Err(failed_statement(&kind, &error));
         let WireError::Server { code, .. } = &error else { return fatal() };
         let after = match self.event.after_error(code) {
             None if self.dialect.retries(code) => AfterError::Repeat,

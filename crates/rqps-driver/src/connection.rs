@@ -63,6 +63,8 @@ pub struct Connector {
     sqlite: Option<Arc<Sqlite>>,
     /// True if sessions only read.
     asks: bool,
+    /// True if the server refuses what writes.
+    only_reads: bool,
 }
 
 impl Connector {
@@ -85,6 +87,7 @@ impl Connector {
             seed: request.seed,
             sqlite: sqlite.map(Arc::new),
             asks: request.asks,
+            only_reads: request.only_reads,
         })
     }
 
@@ -118,6 +121,10 @@ impl Connector {
             session
                 .simple(sql)
                 .map_err(|error| format!("failed to set up a session with {sql:?}: {error}"))?;
+        }
+        // After all that the user's own statements of the session set.
+        if self.only_reads {
+            refuse_writes(&mut session)?;
         }
         if self.asks {
             let is_guest = self.mark.is_some();
@@ -175,6 +182,58 @@ impl Connector {
             .map(Connection::Sqlite)
             .map_err(|error| format!("failed to open the database {}: {error}", path.display()))
     }
+}
+
+/// Has the server refuse what writes, for as long as the session lasts. The error is a complete
+/// message.
+fn refuse_writes(session: &mut Connection) -> Result<(), String> {
+    let (own, set, hint) = match session {
+        Connection::Postgres(_) => (
+            "SELECT pg_catalog.pg_backend_pid()",
+            "SET default_transaction_read_only = on",
+            hint_to_ask(Dialect::Postgres),
+        ),
+        _ => (
+            "SELECT CONNECTION_ID()",
+            "SET SESSION TRANSACTION READ ONLY",
+            hint_to_ask(Dialect::Mysql),
+        ),
+    };
+    let fault = |why: &dyn std::fmt::Display| {
+        format!("failed to have the server refuse what writes: {why}\n{hint}")
+    };
+    let rows = session.rows(own).map_err(|error| fault(&error))?;
+    let number = rows.into_iter().flatten().flatten().next().and_then(|id| id.parse::<u64>().ok());
+    // It would hand the setting on to statements of others.
+    if number.map(|number| number as u32) != session.connection_id() {
+        return Err(fault(&"a pooler stands before it"));
+    }
+    session.simple(set).map(drop).map_err(|error| fault(&error))
+}
+
+/// The hint for a step that only reads, as far as its words tell.
+fn hint_to_ask(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Postgres => {
+            "hint: if the step may write, let it say so, and rqps asks: init = \
+             [\"SET default_transaction_read_only = off\"] in [[step]], or BEGIN READ WRITE in a \
+             script of pgbench"
+        }
+        _ => {
+            "hint: if the step may write, let it say so, and rqps asks: init = \
+             [\"SET SESSION TRANSACTION READ WRITE\"] in [[step]]"
+        }
+    }
+}
+
+/// The error of a statement that fails, in words.
+pub(super) fn failed_statement(kind: &str, error: &WireError) -> String {
+    let hint = match error.code() {
+        Some("25006") => hint_to_ask(Dialect::Postgres),
+        Some("1792") => hint_to_ask(Dialect::Mysql),
+        _ => return format!("failed to execute {kind}: {error}"),
+    };
+    format!("failed to execute {kind}: {error}\n{hint}")
 }
 
 /// The error of a session that was not opened, in words.

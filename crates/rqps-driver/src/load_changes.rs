@@ -176,6 +176,9 @@ pub(super) fn make_way(
             ));
         }
     }
+    if dialect == Dialect::Mysql {
+        check_hidden_children(&changed.relations, &mut session)?;
+    }
     for sql in &load.drop {
         session.simple(sql).map_err(|error| format!("failed to execute {sql:?}: {error}"))?;
     }
@@ -212,6 +215,38 @@ fn check_children(made: &[ChangedRelation], session: &mut Connection) -> Result<
     }
     Ok(())
 }
+
+/// Refuses a load that makes the parent of a table that the login may not see: the server refuses a
+/// parent without the column to which the key leads. A table that is there has no such child, or
+/// could not be dropped.
+fn check_hidden_children(made: &[ChangedRelation], session: &mut Connection) -> Result<(), String> {
+    session.simple("SET SESSION foreign_key_checks = 1").ok();
+    for relation in made.iter().filter(|made| made.kind == RelationKind::Table) {
+        let Ok(table) = TableName::try_from(relation.name.clone()) else { continue };
+        let table = table.identifier(Dialect::Mysql);
+        let probe = format!("CREATE TABLE {table} (rqps_looks_for_foreign_keys INT)");
+        match session.simple(&probe) {
+            Ok(_) => {
+                let dropped = session.simple(&format!("DROP TABLE {table}"));
+                dropped.map_err(|error| format!("failed to drop the empty {table}: {error}"))?;
+            }
+            Err(error) if error.code().is_some_and(|code| OF_CHILDREN.contains(&code)) => {
+                return Err(format!(
+                    "failed to load: a foreign key of a table that the login may not see leads to \
+                     {table}, which the load makes, so rows there could go: {error}\n\
+                     hint: load into a database of its own"
+                ));
+            }
+            // It is there, or the load will hear the same.
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Codes of a parent that does not fit the foreign keys that lead to it: of MySQL 8, of MySQL 5, of
+/// MariaDB.
+const OF_CHILDREN: [&str; 4] = ["3734", "1822", "1215", "1005"];
 
 /// Has the session read literals and names as rqps does, and refuse a second statement in a text
 /// that rqps takes for one.

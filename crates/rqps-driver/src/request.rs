@@ -144,6 +144,9 @@ pub struct DriverRequest {
     /// read, and to send their answers. Nothing is measured then, and no session can write.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks: bool,
+    /// True if the server has to refuse what writes: nobody was asked whether the step may.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_reads: bool,
     /// The working folder of a driver that executes code of the user's, which it makes and removes.
     /// `None` is one in /tmp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -230,6 +233,7 @@ impl DriverRequest {
             standstill: None,
             counted_events: None,
             asks: false,
+            only_reads: false,
             scratch: None,
             places: None,
         }

@@ -1,6 +1,7 @@
 //! Runs a program that ends by itself, and keeps what it says.
 
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -71,7 +72,7 @@ pub fn how(status: ExitStatus) -> String {
 /// # Errors
 /// It does not start, or is not done after 30 s.
 pub fn run(command: Command) -> io::Result<CommandOutput> {
-    run_with(command, Stdio::null(), PATIENCE)
+    run_apart(command, Stdio::null(), PATIENCE, false)
 }
 
 /// As [`run`], for a program that gives up the rights of root; what it leaves running is ended.
@@ -82,12 +83,12 @@ pub fn run_stranger(command: Command) -> io::Result<CommandOutput> {
     run_apart(command, Stdio::null(), PATIENCE, true)
 }
 
-/// As [`run`], with something to read and another limit.
+/// As [`run_stranger`], with something to read and another limit.
 ///
 /// # Errors
 /// As [`run`].
 pub fn run_with(command: Command, input: Stdio, patience: Duration) -> io::Result<CommandOutput> {
-    run_apart(command, input, patience, false)
+    run_apart(command, input, patience, true)
 }
 
 fn run_apart(
@@ -119,6 +120,46 @@ fn run_apart(
     };
     end_left(&child);
     Ok(CommandOutput { status, output: joined(output), errors: joined(errors) })
+}
+
+/// Bytes of a log before its end is cut out: what runs may write without end.
+pub const LOG_MOST: u64 = 64 << 20;
+/// Bytes of its end that stay.
+const LOG_END: usize = 64 << 10;
+
+/// Copies a stream into a log until the last process that has the pipe ends. Of a long one, the
+/// beginning and the end stay. Tells when all is written.
+pub fn keep_log(from: impl Read + Send + 'static, to: File) -> Receiver<()> {
+    let (sender, written) = channel();
+    thread::spawn(move || {
+        let most = LOG_MOST.saturating_sub(to.metadata().map_or(0, |log| log.len()));
+        // A log that cannot be written ends nothing.
+        let _ = copy_ends(from, to, most);
+        let _ = sender.send(());
+    });
+    written
+}
+
+fn copy_ends(mut from: impl Read, mut to: impl Write, most: u64) -> io::Result<()> {
+    io::copy(&mut from.by_ref().take(most), &mut to)?;
+    let (mut end, mut lost) = (Vec::new(), 0_u64);
+    let mut piece = vec![0; LOG_END];
+    loop {
+        let length = match from.read(&mut piece) {
+            Ok(0) => break,
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        end.extend_from_slice(piece.get(..length).unwrap_or_default());
+        let over = end.len().saturating_sub(LOG_END);
+        end.drain(..over);
+        lost += over as u64;
+    }
+    if lost > 0 {
+        writeln!(to, "\nrqps: {lost} bytes of this log are left out here")?;
+    }
+    to.write_all(&end)
 }
 
 /// The standard output of a process that gives up the rights of root, and how it ended. One that
@@ -194,6 +235,20 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", line]);
         command
+    }
+
+    #[test]
+    fn a_flood_leaves_its_beginning_and_its_end() {
+        let mut log = Vec::new();
+        let flood = io::repeat(b'x').take(10 << 20).chain(&b" panicked at the end"[..]);
+        copy_ends(b"begin".chain(flood), &mut log, 1000).unwrap();
+        assert!(log.len() < 1100 + LOG_END && log.starts_with(b"beginx"), "{}", log.len());
+        let text = String::from_utf8(log).unwrap();
+        assert!(text.contains(" bytes of this log are left out here\nxx"));
+        assert!(text.ends_with("panicked at the end"));
+        let mut short = Vec::new();
+        copy_ends(&b"all of it"[..], &mut short, 9).unwrap();
+        assert_eq!(short, b"all of it");
     }
 
     #[test]

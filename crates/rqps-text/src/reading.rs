@@ -26,16 +26,20 @@ const FRAMES: [&str; 9] =
     ["BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "SET"];
 
 /// Words of variables that outlive the session, or that let it write; of transactions of others.
-const LASTING: [&str; 8] = [
+const LASTING: [&str; 9] = [
     "GLOBAL",
     "PERSIST",
     "PERSIST_ONLY",
     "WRITE",
     "DEFAULT_TRANSACTION_READ_ONLY",
     "TRANSACTION_READ_ONLY",
+    "TX_READ_ONLY",
     "PASSWORD",
     "PREPARED",
 ];
+
+/// Words of settings that give other rights, or with which READ ONLY changes what a read costs.
+const TELLING: [&str; 3] = ["ROLE", "AUTHORIZATION", "SERIALIZABLE"];
 
 /// First words of queries, and of the edges of transactions.
 const READS: [&str; 7] = ["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN", "DESCRIBE"];
@@ -88,12 +92,23 @@ pub fn statements(dialect: Dialect, sql: &str) -> Vec<&str> {
 }
 
 /// True unless a text, as servers of each dialect read it, only queries, and calls only functions
-/// that do nothing beside: on a server of others, the rest needs a yes.
+/// that do nothing beside: on a server of others, the rest needs a yes. For what words cannot show,
+/// as a view that writes, the server has to refuse writes.
 pub fn may_write(sql: &str) -> bool {
-    calls_unknown(sql)
+    // Where literals and names end depends on the settings of the server.
+    ["\\'", "\\\"", "\\`", "\\\\"].iter().any(|escape| sql.contains(escape))
+        || calls_unknown(sql)
         || [Dialect::Postgres, Dialect::Mysql].into_iter().any(|dialect| {
             statements(dialect, sql).into_iter().any(|one| !is_query(&words(dialect, one)))
         })
+}
+
+/// True for a text that sets variables of the session, and lets it write no more than before.
+pub fn only_sets(sql: &str) -> bool {
+    let words = words(Dialect::Fake, sql);
+    let sets = words.first().is_some_and(|word| ["SET", "PRAGMA"].contains(&word.as_str()));
+    let is_more = |word: &String| LASTING.iter().chain(&TELLING).any(|known| known == word);
+    sets && !calls_unknown(sql) && !words.iter().any(is_more)
 }
 
 /// True if some server may call a function that is not known to do nothing but give a value.
@@ -123,8 +138,12 @@ fn is_query(words: &[String]) -> bool {
     let first = words.iter().find(|word| *word != "(").map_or("", String::as_str);
     match first {
         "EXPLAIN" | "DESCRIBE" => !(holds(&WRITES) || holds(&EXPLAINED)),
-        first if READS.contains(&first) => !holds(&WRITES),
-        first => EDGES.contains(&first) && !holds(&["PREPARED"]),
+        first if READS.contains(&first) => {
+            let locks = [["FOR", "SHARE"], ["KEY", "SHARE"], ["IN", "SHARE"]];
+            !holds(&WRITES) && !words.windows(2).any(|pair| locks.iter().any(|lock| pair == lock))
+        }
+        "START" if words.get(1).is_none_or(|word| word != "TRANSACTION") => false,
+        first => EDGES.contains(&first) && !holds(&LASTING) && !holds(&TELLING),
     }
 }
 
@@ -234,6 +253,8 @@ mod tests {
             "EXPLAIN ANALYZE SELECT replace(a, 'b', 'c') FROM t",
             "BEGIN; SELECT 1; END;",
             "SELECT \"a\" FROM \"t\" -- DELETE",
+            r"SELECT a FROM t WHERE a ~ '^\d+$'",
+            "START TRANSACTION; SELECT 1; COMMIT",
         ] {
             assert!(!may_write(sql), "{sql}");
         }
@@ -246,6 +267,14 @@ mod tests {
             "EXPLAIN (ANALYZE) EXECUTE x",
             "COMMIT PREPARED 'theirs'",
             "TRUNCATE theirs",
+            "BEGIN READ WRITE",
+            "START REPLICA",
+            "BEGIN ISOLATION LEVEL SERIALIZABLE",
+            "SELECT a FROM t FOR NO KEY UPDATE",
+            "SELECT a FROM t FOR KEY SHARE",
+            "SELECT a FROM t LOCK IN SHARE MODE",
+            // A query to a server whose names stand in double quotes.
+            r#"SELECT '\'' AS "\", theirs() -- " -- '"#,
             // Each is a query to the other dialect.
             "SELECT 1 --1 INTO OUTFILE '/tmp/x'",
             "SELECT 1 /*! INTO OUTFILE '/tmp/x' */",
@@ -256,5 +285,17 @@ mod tests {
             assert!(may_write(sql), "{sql}");
         }
         assert_eq!(statements(Dialect::Postgres, "SELECT ';' ; B;"), ["SELECT ';' ", " B"]);
+        for sql in ["SET statement_timeout = 5000", "SET NAMES utf8mb4", "PRAGMA cache_size = 9"] {
+            assert!(only_sets(sql), "{sql}");
+        }
+        for sql in [
+            "SET default_transaction_read_only = off",
+            "SET SESSION TRANSACTION READ WRITE",
+            "SET @@session.tx_read_only = 0",
+            "SET ROLE owner",
+            "SET @a = theirs()",
+        ] {
+            assert!(!only_sets(sql), "{sql}");
+        }
     }
 }

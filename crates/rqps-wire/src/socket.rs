@@ -29,6 +29,9 @@ const INPUT_BYTES: usize = 64 * 1024;
 /// Most bytes of a whole login: greetings, settings and certificates have some thousand.
 const LOGIN_BYTES: usize = 1 << 20;
 
+/// Most bytes of an answer with a time limit, whatever they are: rows, notices, one value.
+const ANSWER_BYTES: u64 = 128 << 20;
+
 /// The activity in errors before the login is complete.
 const LOG_IN: &str = "log in to";
 
@@ -64,6 +67,8 @@ pub(super) struct Channel {
     /// Time limit of a whole answer, and the end of the time of this one.
     answer_limit: Option<Duration>,
     answer_by: Option<Instant>,
+    /// Bytes consumed before it.
+    answer_from: u64,
     /// The end of the time of this answer, once the user wants to stop.
     stop_by: Option<Instant>,
     /// True if the server's certificate was checked.
@@ -111,6 +116,7 @@ impl Channel {
             is_watched: false,
             answer_limit: None,
             answer_by: None,
+            answer_from: 0,
             stop_by: None,
             is_verified: false,
             consent: Consent::default(),
@@ -154,7 +160,7 @@ impl Channel {
         self.pause = Some(pause);
     }
 
-    /// Time limit of each whole answer, however often the server says something.
+    /// Time limit of each whole answer, which then is bounded, too, however often the server says something.
     pub(super) fn set_answer_limit(&mut self, limit: Option<Duration>) {
         self.answer_limit = limit;
         self.is_watched |= limit.is_some();
@@ -289,6 +295,11 @@ impl Channel {
     fn receive_watched(&mut self, count: usize) -> Result<(), WireError> {
         if std::mem::take(&mut self.awaiting) {
             self.answer_by = self.answer_limit.map(|limit| Instant::now() + limit);
+            self.answer_from = self.consumed;
+        }
+        let wanted = (self.end - self.start).max(count) as u64;
+        if self.answer_limit.is_some() && self.consumed - self.answer_from + wanted > ANSWER_BYTES {
+            return Err(self.confused("the server sent more than 128 MB in one answer"));
         }
         let received = self.consumed as usize + self.end - self.start;
         if self.deadline.is_some() && received.max(count) > LOGIN_BYTES {

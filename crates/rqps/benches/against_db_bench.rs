@@ -311,6 +311,7 @@ fn run_rqps(
         standstill: None,
         counted_events: None,
         asks: false,
+        only_reads: false,
         scratch: None,
         places: None,
     };

@@ -81,6 +81,7 @@ fn job(dialect: Dialect, endpoint: Endpoint, task: RequestBody) -> DriverRequest
         standstill: None,
         counted_events: None,
         asks: false,
+        only_reads: false,
         scratch: None,
         places: None,
     }

@@ -95,6 +95,7 @@ fn job(dialect: Dialect, endpoint: Endpoint, workload: &Workload, step: &Step) -
         standstill: None,
         counted_events: None,
         asks: false,
+        only_reads: false,
         scratch: None,
         places: None,
     }

@@ -560,6 +560,7 @@ fn job(data: &Path, action: KvOperation, setup: &[&str], library: &Path) -> Driv
         standstill: None,
         counted_events: None,
         asks: false,
+        only_reads: false,
         scratch: None,
         places: None,
     }

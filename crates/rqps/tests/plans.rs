@@ -454,7 +454,7 @@ fn first_words(log: &str) -> Vec<String> {
 
 /// Objects of another user that take the place of the catalogue's, and code that refuses to run as
 /// a superuser, on the source or on the servers that are made after it.
-const HOSTILE: [&str; 9] = [
+const HOSTILE: [&str; 11] = [
     "CREATE FUNCTION public.spy(name, name) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE \
      EXCEPTION ''called as %'', current_user; END'",
     "CREATE OPERATOR public.!~ (FUNCTION = public.spy, LEFTARG = name, RIGHTARG = name)",
@@ -466,6 +466,12 @@ const HOSTILE: [&str; 9] = [
     "CREATE FUNCTION app.not_super(int) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RETURN \
      current_setting(''is_superuser'') <> ''on''; END'",
     "ALTER DOMAIN app.checked ADD CHECK (app.not_super(VALUE)) NOT VALID",
+    "CREATE FUNCTION app.lie() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    // It says that a function is made by a statement that has a superuser call another.
+    "SET allow_system_table_mods = on; UPDATE pg_proc SET proname = 'told' WHERE proname = \
+     'pg_get_functiondef'; CREATE FUNCTION pg_catalog.pg_get_functiondef(oid) RETURNS text LANGUAGE \
+     sql AS $$ SELECT CASE proname WHEN 'lie' THEN 'ALTER DOMAIN app.checked ADD CHECK \
+     (app.not_super(VALUE))' ELSE pg_catalog.told(oid) END FROM pg_catalog.pg_proc WHERE oid = $1 $$",
 ];
 
 #[test]

@@ -19,6 +19,8 @@ use rqps_model::units;
 
 /// Time between two looks at a running command.
 const POLL: Duration = Duration::from_millis(50);
+/// Time that the last words of a command may take.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Bytes at the end of a log in which rqps looks for the share that is done.
 const TAIL: u64 = 4096;
 /// Bytes at the end of a log in which an error looks for words.
@@ -55,9 +57,14 @@ pub(super) fn run(
     progress: &mut Progress<'_>,
     text: &str,
 ) -> Result<ExitStatus, Reason> {
-    let pipe = || log_file.try_clone().map_err(Reason::io("share", "the log of the build"));
-    command.stdout(pipe()?).stderr(pipe()?);
-    let mut child = command.spawn().map_err(Reason::io("run", "sh"))?;
+    let sharing = || Reason::io("share", "the log of the build");
+    let (said, pipe) = io::pipe().map_err(sharing())?;
+    command.stdout(pipe.try_clone().map_err(sharing())?).stderr(pipe);
+    let spawned = command.spawn();
+    // Otherwise this process would hold the pipe open.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = spawned.map_err(Reason::io("run", "sh"))?;
+    let written = command_output::keep_log(said, log_file.try_clone().map_err(sharing())?);
     let mut guard = match guard(&child) {
         Ok(guard) => guard,
         Err(error) => {
@@ -83,7 +90,10 @@ pub(super) fn run(
     // It may be gone already, which is as good.
     let _ = guard.kill();
     let _ = guard.wait();
-    for left in confinement::end_left(child.id()) {
+    let left = confinement::end_left(child.id());
+    // Daemons of an ordinary user may hold the pipe.
+    written.recv_timeout(LAST_WORDS).ok();
+    for left in left {
         // Told for whoever reads why a daemon of the recipe is gone.
         let _ = writeln!(&mut &*log_file, "rqps: ended what the command left running: {left}");
     }
@@ -148,8 +158,27 @@ pub(super) fn no_space(folder: &Path) -> Reason {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::atomic::AtomicBool;
 
     use super::*;
+    use crate::progress::Said;
+    use rqps_host::command_output::LOG_MOST;
+
+    #[test]
+    fn a_command_fills_no_disk_with_its_words() {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let line = format!("yes | head -c {}; echo; echo the end; exit 3", LOG_MOST + (4 << 20));
+        let mut command = child::command("sh", ChildTask::Work);
+        command.args(["-c", &line]);
+        let (mut hear, stop) = (|_: Said<'_>| {}, AtomicBool::new(false));
+        let mut progress = Progress::new(&mut hear, &stop);
+        let ended = run(&mut command, log.path(), log.as_file(), &mut progress, "run").unwrap();
+        assert_eq!(ended.code(), Some(3));
+        let length = log.as_file().metadata().unwrap().len();
+        assert!((LOG_MOST..LOG_MOST + (1 << 20)).contains(&length), "{length}");
+        let end = plain::end(log.path(), 0, 99).unwrap();
+        assert!(String::from_utf8_lossy(&end).ends_with("\nthe end\n"));
+    }
 
     #[test]
     fn the_share_that_makefiles_of_cmake_tell_gives_the_time_left() {

@@ -16,7 +16,7 @@ pub use hooks::{
     write_report,
 };
 pub use registry::{
-    ALL, check, choose, counted, driver_parts, finish, load_task, memory_limit, named, names_made,
-    of, phases, set, workload,
+    ALL, check, choose, counted, driver_parts, finish, load_task, may_write, memory_limit, named,
+    names_made, of, phases, set, workload,
 };
 pub use spec::{BenchmarkSpec, StepSet};

@@ -56,6 +56,23 @@ pub fn of(workload: &Workload) -> &'static BenchmarkSpec {
     }
 }
 
+/// The names of the steps of the user's own that may write.
+fn written(workload: &Workload) -> Vec<String> {
+    let spec = of(workload);
+    match (&spec.file, &spec.words) {
+        (Some(file), _) => (file.writes)(workload),
+        (None, Some(words)) => (words.writes)(workload),
+        (None, None) => Vec::new(),
+    }
+}
+
+/// True if a step of the user's own may write: on a server of others, rqps asks, and has the server
+/// refuse what others write.
+pub fn may_write(workload: &Workload, step: &Step) -> bool {
+    let of_all = step.client_count.as_ref().map(|count| &count.step);
+    written(workload).iter().any(|name| *name == step.name || Some(name) == of_all)
+}
+
 /// The workload of a preset, and its set of steps.
 ///
 /// # Errors

@@ -4,13 +4,13 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 
 use crate::lab::ssh::CONNECTION_FAILED;
-use rqps_host::plain;
+use rqps_host::{command_output, plain};
 
 /// Bytes at the end of a log in which an error looks for words.
 const WORDS_MOST: u64 = 1 << 20;
@@ -36,36 +36,8 @@ pub(super) struct DriverLog {
     written: Receiver<()>,
 }
 
-/// Bytes of the log of one driver before its end is cut out: a library under test may write without
-/// end.
-const LOG_MOST: u64 = 64 << 20;
-/// Bytes of its end that stay.
-const LOG_END: usize = 64 << 10;
 /// The time that the last words of a dead driver may take.
 const LOG_PATIENCE: Duration = Duration::from_secs(1);
-
-/// Copies a stream into a log. Of a long one, the beginning and the end stay.
-fn keep_log(mut from: impl Read, mut to: impl Write, most: u64) -> io::Result<()> {
-    io::copy(&mut from.by_ref().take(most), &mut to)?;
-    let (mut end, mut lost) = (Vec::new(), 0_u64);
-    let mut piece = vec![0; LOG_END];
-    loop {
-        let length = match from.read(&mut piece) {
-            Ok(0) => break,
-            Ok(length) => length,
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        end.extend_from_slice(piece.get(..length).unwrap_or_default());
-        let over = end.len().saturating_sub(LOG_END);
-        end.drain(..over);
-        lost += over as u64;
-    }
-    if lost > 0 {
-        writeln!(to, "\nrqps: {lost} bytes of this log are left out here")?;
-    }
-    to.write_all(&end)
-}
 
 impl DriverChild {
     /// Starts it with its request, a line of JSON. What it writes to stderr goes to the file `log`.
@@ -80,13 +52,7 @@ impl DriverChild {
         let mut input = child.stdin.take().context("the driver has no standard input")?;
         let output = child.stdout.take().context("the driver has no standard output")?;
         let errors = child.stderr.take().context("the driver has no standard error")?;
-        let (sender, written) = channel();
-        // It ends with the last process that has the pipe.
-        std::thread::spawn(move || {
-            // A log that cannot be written ends no run.
-            keep_log(errors, file, LOG_MOST).ok();
-            sender.send(()).ok();
-        });
+        let written = command_output::keep_log(errors, file);
         match input.write_all(format!("{request}\n").as_bytes()) {
             // It has ended already; its messages say why.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
@@ -186,21 +152,8 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), format!("earlier driver\n{log}")).unwrap();
         let start = "earlier driver\n".len() as u64;
-        DriverLog { path: file.path().to_owned(), start, written: channel().1 }.last_words()
-    }
-
-    #[test]
-    fn a_flood_leaves_its_beginning_and_its_end() {
-        let mut log = Vec::new();
-        let flood = io::repeat(b'x').take(10 << 20).chain(&b" panicked at the end"[..]);
-        keep_log(b"begin".chain(flood), &mut log, 1000).unwrap();
-        assert!(log.len() < 1100 + LOG_END && log.starts_with(b"beginx"), "{}", log.len());
-        let text = String::from_utf8(log).unwrap();
-        assert!(text.contains(" bytes of this log are left out here\nxx"));
-        assert!(text.ends_with("panicked at the end"));
-        let mut short = Vec::new();
-        keep_log(&b"all of it"[..], &mut short, 9).unwrap();
-        assert_eq!(short, b"all of it");
+        DriverLog { path: file.path().to_owned(), start, written: std::sync::mpsc::channel().1 }
+            .last_words()
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow, bail};
 use thiserror::Error;
 
+use crate::benchmarks;
 use crate::lab::driver_process::{DriverProcess, Start};
 use crate::lab::driver_team::DriverTeam;
 use crate::lab::execution::Execution;
@@ -154,6 +155,7 @@ impl StepRunner<'_> {
             standstill: None,
             counted_events: None,
             asks: false,
+            only_reads: false,
             scratch: None,
             places: None,
         }
@@ -299,6 +301,9 @@ impl StepRunner<'_> {
         };
         let shared = plan::shared_clients(&workload, step, step_request.clients);
         let mut request = self.request(seed, RequestBody::Step(Box::new(step_request)));
+        let plan = &self.execution.options.plan;
+        let is_guest = plan.is_visitor() && self.control.guest_place().is_some();
+        request.only_reads = is_guest && !benchmarks::may_write(&plan.workload, step);
         if let Some(participant) = &self.participant {
             participant.put(&mut request);
         }

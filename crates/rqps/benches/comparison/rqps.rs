@@ -101,6 +101,7 @@ fn request(subject: &Subject, rows: u64, seed: u64, task: RequestBody) -> Driver
         standstill: None,
         counted_events: None,
         asks: false,
+        only_reads: false,
         scratch: Some(subject.scratch()),
         places: None,
     }

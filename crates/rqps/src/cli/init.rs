@@ -20,7 +20,7 @@ use rqps_wire::postgres::PostgresClient;
 const CONNECT: Duration = Duration::from_secs(20);
 
 /// Time limit for each answer of the server.
-const ANSWER: Duration = Duration::from_secs(600);
+const ANSWER: Duration = Duration::from_secs(300);
 
 /// Time after which nothing more is asked: the draft says what is not known.
 const SURVEY: Duration = Duration::from_secs(3600);

@@ -241,12 +241,6 @@ pub(super) fn ask(plan: &Plan, guest: &GuestOptions) -> Result<()> {
     if !plan.is_visitor() {
         return Ok(());
     }
-    let spec = benchmarks::of(&plan.workload);
-    let writes = match (&spec.file, &spec.words) {
-        (Some(file), _) => (file.writes)(&plan.workload),
-        (None, Some(words)) => (words.writes)(&plan.workload),
-        (None, None) => Vec::new(),
-    };
     let is_guest = |target: &&Target| matches!(target.source, BuildSource::Dsn(_));
     let guests: Vec<&Target> = plan.targets.iter().filter(is_guest).collect();
     if let (Some(target), Some(step)) = (guests.first(), after_restore(plan)) {
@@ -257,7 +251,7 @@ pub(super) fn ask(plan: &Plan, guest: &GuestOptions) -> Result<()> {
         );
     }
     let load = load_words(plan, &guests)?;
-    let steps = measured_steps(plan, writes);
+    let steps = writing_steps(plan);
     if guests.is_empty() || (steps.is_empty() && load.is_none()) || guest.yes {
         return Ok(());
     }
@@ -300,21 +294,19 @@ fn after_restore(plan: &Plan) -> Option<String> {
     })
 }
 
-/// The steps of this list that the plan measures.
-fn measured_steps(plan: &Plan, steps: Vec<String>) -> Vec<String> {
+/// The steps of the plan that may write, by their names in its file.
+fn writing_steps(plan: &Plan) -> Vec<String> {
     use rqps_model::benchmark::Phase;
-    let Some(first) = plan.targets.first() else { return steps };
-    let Ok(phases) = plan.phases(first) else { return steps };
-    let is_there = |name: &String| {
-        phases.iter().any(|phase| match phase {
-            Phase::Measure(step) => {
-                let of_all = step.client_count.as_ref().map(|count| &count.step);
-                step.name == *name || of_all == Some(name)
-            }
-            Phase::Settle | Phase::Restore => false,
-        })
-    };
-    steps.into_iter().filter(is_there).collect()
+    let phases = plan.targets.first().and_then(|first| plan.phases(first).ok());
+    let mut names = Vec::new();
+    for phase in phases.unwrap_or_default() {
+        let Phase::Measure(step) = phase else { continue };
+        let name = step.client_count.as_ref().map_or(&step.name, |count| &count.step);
+        if benchmarks::may_write(&plan.workload, &step) && !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
 }
 
 /// A plan read from `path`, with the hashes of its workload's files.

@@ -351,6 +351,25 @@ fn rows_that_are_collected_have_an_end() {
     assert!(error.contains("more than 64 MB of rows"), "{error}");
 }
 
+/// Notices without end, and one value of a gigabyte that comes byte by byte.
+#[test]
+fn an_answer_with_a_time_limit_has_an_end() {
+    let notice = message(b'N', &[b"M".as_slice(), &[b'x'; 1 << 20], b"\0\0"].concat());
+    let value = [b"D".as_slice(), &(1_u32 << 30).to_be_bytes(), b"\0\x01"].concat();
+    for said in [notice, value] {
+        let port = hostile(move |stream| {
+            startup(stream)?;
+            stream.write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I")?;
+            stream.read_exact(&mut [0; 6])?;
+            repeat(stream, &said, 0)
+        });
+        let mut session = postgres(port, TlsMode::Off, LIMIT).unwrap();
+        session.set_answer_limit(Some(LIMIT));
+        let error = session.rows("SELECT").unwrap_err().to_string();
+        assert!(error.contains("more than 128 MB in one answer"), "{error}");
+    }
+}
+
 /// A bundle of these entries: kind, path, content.
 fn bundle(to: &Path, entries: &[(tar::EntryType, &str, &[u8])]) {
     let packed = flate2::write::GzEncoder::new(fs::File::create(to).unwrap(), Default::default());

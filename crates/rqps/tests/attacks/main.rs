@@ -7,6 +7,7 @@ mod consent;
 mod edges;
 mod hosts;
 mod root;
+mod servers;
 mod sql;
 
 #[path = "../builds/mod.rs"]

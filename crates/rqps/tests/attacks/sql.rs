@@ -13,7 +13,7 @@ use crate::program;
 use crate::theirs::Theirs;
 
 /// Runs rqps in a folder; its exit code and what it said.
-fn rqps(words: &[&str], folder: &Path) -> (Option<i32>, String) {
+pub(super) fn rqps(words: &[&str], folder: &Path) -> (Option<i32>, String) {
     let output = program::rqps_in(words, folder).output().unwrap();
     (output.status.code(), program::said(&output) + &program::text(&output.stdout))
 }
@@ -113,7 +113,7 @@ fn is_unchanged(theirs: &Theirs) {
 }
 
 /// Loads a file there with the question answered.
-fn load(folder: &Path, dsn: &str, schema: &str, more: &str) -> (Option<i32>, String) {
+pub(super) fn load(folder: &Path, dsn: &str, schema: &str, more: &str) -> (Option<i32>, String) {
     let output = loading(folder, dsn, schema, more).output().unwrap();
     (output.status.code(), program::said(&output) + &program::text(&output.stdout))
 }
@@ -433,65 +433,4 @@ fn a_name_of_a_load_means_nothing_else_on_the_server() {
             }
         }
     }
-}
-
-/// A load writes LIKE, and the server calls what another user made under the operator behind it.
-#[test]
-fn a_load_runs_where_others_may_make_nothing() {
-    let test = "a_load_runs_where_others_may_make_nothing";
-    let Some(theirs) = Theirs::start(test, "postgres@17.2.0", Dbms::Postgres) else { return };
-    let folder = tempfile::tempdir().unwrap();
-    theirs.owner(&[
-        "CREATE USER guest",
-        "CREATE USER evil",
-        "CREATE TABLE caught (who text)",
-        "GRANT INSERT, SELECT ON caught TO PUBLIC",
-        "GRANT CREATE ON SCHEMA public TO guest, evil",
-        "CREATE FUNCTION act(varchar, text) RETURNS boolean LANGUAGE plpgsql AS \
-         $$ BEGIN INSERT INTO public.caught VALUES (current_user); RETURN true; END $$",
-        "CREATE OPERATOR ~~ (LEFTARG = varchar, RIGHTARG = text, FUNCTION = act)",
-        "ALTER FUNCTION act OWNER TO evil",
-        "ALTER OPERATOR ~~ (varchar, text) OWNER TO evil",
-    ]);
-    let guest = theirs.dsn("a").replace(&format!("{}@", theirs.login.user), "guest@");
-    let schema = "CREATE TABLE own (a varchar(20) CHECK (a LIKE 'A%'));\n\
-                  INSERT INTO own VALUES ('Abc');\n";
-    let run = |code: i32, part: &str| {
-        let (found, said) = load(folder.path(), &guest, schema, "");
-        assert!(said.contains(part), "{said}");
-        assert_eq!(found, Some(code), "{said}");
-        assert_eq!(theirs.owner_rows("SELECT who FROM caught"), Vec::<Vec<Option<String>>>::new());
-    };
-    run(4, "evil may make objects in the schema public");
-    theirs.owner(&["REVOKE CREATE ON SCHEMA public FROM evil"]);
-    run(4, "evil has made objects in the schema public");
-    theirs.owner(&["DROP FUNCTION act CASCADE"]);
-    run(0, "");
-}
-
-/// Rows of somebody's table lead to a parent that is gone, which a load makes again.
-#[test]
-fn a_load_makes_no_parent_of_somebodys_rows() {
-    let test = "a_load_makes_no_parent_of_somebodys_rows";
-    let Some(theirs) = Theirs::start(test, "mysql@8.0.33", Dbms::Mysql) else { return };
-    let folder = tempfile::tempdir().unwrap();
-    theirs.owner(&[
-        "CREATE TABLE own (id INT PRIMARY KEY)",
-        "CREATE TABLE child (p INT, FOREIGN KEY (p) REFERENCES own (id) ON DELETE CASCADE)",
-        "INSERT INTO own VALUES (1)",
-        "INSERT INTO child VALUES (1)",
-        "SET GLOBAL foreign_key_checks = 0",
-        "DROP TABLE own",
-        "SET GLOBAL foreign_key_checks = 1",
-    ]);
-    let schema = "CREATE TABLE own (id INT PRIMARY KEY);\nSET foreign_key_checks = 0;\n\
-                  INSERT INTO own VALUES (1);\nSET foreign_key_checks = 1;\n\
-                  REPLACE INTO own VALUES (1);\n";
-    let (code, said) = load(folder.path(), &theirs.dsn("a"), schema, "");
-    assert_eq!(code, Some(4), "{said}");
-    assert!(said.contains("a foreign key of") && said.contains("leads to own"), "{said}");
-    assert_eq!(theirs.owner_rows("SELECT p FROM child"), [[Some("1".to_owned())]]);
-    theirs.owner(&["DROP TABLE child"]);
-    let (code, said) = load(folder.path(), &theirs.dsn("a"), schema, "");
-    assert_eq!(code, Some(0), "{said}");
 }

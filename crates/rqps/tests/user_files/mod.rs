@@ -51,6 +51,7 @@ impl Place {
             standstill: None,
             counted_events: None,
             asks: false,
+            only_reads: false,
             scratch: None,
             places: None,
         };

@@ -79,11 +79,13 @@ fn may_write(work: &PgbenchWork) -> bool {
         }
     };
     let mut statements = programs.iter().flat_map(PgbenchProgram::statements);
-    statements.any(|sql| {
-        // Nobody knows yet what a server will put into later messages.
-        let fills = is_text && sql.stored.is_some();
-        fills || reading::may_write(&sql.pieces.iter().map(spelled).collect::<String>())
-    })
+    // To have each new session refuse writes would cost as much as it measures.
+    work.connect
+        || statements.any(|sql| {
+            // Nobody knows yet what a server will put into later messages.
+            let fills = is_text && sql.stored.is_some();
+            fills || reading::may_write(&sql.pieces.iter().map(spelled).collect::<String>())
+        })
 }
 
 /// The name of a step, made of its scripts.
@@ -226,6 +228,7 @@ mod tests {
         check("SELECT :v;", &[("v", "1; DROP TABLE theirs")], Prepared, false);
         check("SELECT '1; DROP TABLE theirs' AS v \\gset\nSELECT :v;", &[], Simple, true);
         check("COMMIT PREPARED 'theirs';", &[], Simple, true);
+        assert!(may_write(&PgbenchWork { connect: true, ..work("SELECT 1;", &[], Simple) }));
         check("SELECT pg_terminate_backend(pid) FROM pg_stat_activity;", &[], Simple, true);
         let joined = programs(&work("SELECT 1 \\; DROP TABLE theirs;", &[], Simple));
         assert_eq!(group(&joined), Group::Write, "a step that says it only reads may be repeated");

@@ -75,7 +75,8 @@ pub fn writes(workload: &Workload) -> Vec<String> {
         let of_events = step.event.iter().flat_map(|event| &event.statement);
         let mut statements = of_events.flat_map(|statement| all(&statement.sql));
         statements.any(|sql| sql_writes(sql) || reading::may_write(sql))
-            || step.init.iter().any(|sql| !only_sets(sql))
+            || step.init.iter().any(|sql| !reading::only_sets(sql) && reading::may_write(sql))
+            || step.event.iter().any(is_serializable)
     };
     shape.step.iter().filter(may_write).map(|step| step.name.clone()).collect()
 }
@@ -158,22 +159,15 @@ fn group(step: &SqlStep) -> Group {
     }
 }
 
+/// On Postgres, READ ONLY would make such a transaction cheaper.
+fn is_serializable(event: &SqlEvent) -> bool {
+    matches!(&event.transaction, Some(TransactionWord::Level(level))
+        if level.eq_ignore_ascii_case("serializable"))
+}
+
 fn is_writing(step: &SqlStep) -> bool {
     let of_events = step.event.iter().flat_map(|event| &event.statement);
     of_events.flat_map(|statement| all(&statement.sql)).any(|sql| sql_writes(sql))
-}
-
-/// True for a statement that reads, or that sets a variable of the session.
-fn only_sets(sql: &str) -> bool {
-    const BEYOND: [&str; 6] =
-        ["GLOBAL", "PERSIST", "PERSIST_ONLY", "PASSWORD", "ROLE", "AUTHORIZATION"];
-    let words = words(Dialect::Fake, sql);
-    let sets = words.first().is_some_and(|word| ["SET", "PRAGMA"].contains(&word.as_str()));
-    if sets {
-        !reading::calls_unknown(sql) && !words.iter().any(|word| BEYOND.contains(&&**word))
-    } else {
-        !reading::may_write(sql)
-    }
 }
 
 /// True if MySQL may execute a comment of it.
