@@ -96,6 +96,16 @@ fn a_database_file_is_planned_without_its_rows_and_stays_as_it_is() {
 }
 
 #[test]
+fn a_file_that_is_not_there_is_said_to_be_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    for word in ["foo.db", "sqlite:///no/foo.db"] {
+        let output = rqps_in(&["plans", word, "--to", "sqlite"], folder.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{word}");
+        assert!(said(&output).contains("foo.db: no such file"), "{}", said(&output));
+    }
+}
+
+#[test]
 fn two_versions_of_sqlite_differ_in_what_only_one_parses() {
     let test = "two_versions_of_sqlite_differ_in_what_only_one_parses";
     if let Err(why) = builds::roots("", &["sqlite@3.34.1"]) {

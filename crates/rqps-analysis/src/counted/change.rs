@@ -1,7 +1,9 @@
 //! Adds counts to a comparison: the change of each total with its functions, and the changes beside
 //! a rate.
 
-use super::difference::{BackgroundChange, Change, CountedChange, FunctionComparison, TotalChange};
+use super::difference::{
+    BackgroundChange, CountedChange, FunctionChange, FunctionComparison, TotalChange,
+};
 use super::functions::{ComparedFunctions, compare_functions};
 use crate::comparison::{Comparison, StepComparison, TargetResult};
 use crate::verdict::Explanation;
@@ -67,16 +69,10 @@ fn explanation(target: &TargetResult, counted: &StepComparison) -> Option<Explan
         ratio: relative.ratio,
         interval: relative.interval?,
         verdict,
-        detail: change.functions.as_ref().and_then(largest),
+        detail: change.functions.as_ref().and_then(FunctionComparison::leading).map(detail),
     })
 }
 
-/// The function that changed most in the direction of the total.
-fn largest(found: &FunctionComparison) -> Option<String> {
-    let total = found.target_total - found.baseline_total;
-    // A function that only has another name explains nothing.
-    let explains = |change| !matches!(change, Change::Scatter | Change::Renamed);
-    let mut changes = found.changes.iter().filter(|it| explains(it.change));
-    let first = changes.find(|it| it.difference() * total > 0.0)?;
-    Some(format!("{} {:+.0}", first.name, first.difference()))
+fn detail(change: &FunctionChange) -> String {
+    format!("{} {:+.0}", change.name, change.difference())
 }

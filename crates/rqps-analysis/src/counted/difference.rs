@@ -73,6 +73,17 @@ pub struct FunctionComparison {
     pub weakly: f64,
 }
 
+impl FunctionComparison {
+    /// The function that changed most in the direction of the total.
+    pub fn leading(&self) -> Option<&FunctionChange> {
+        let total = self.target_total - self.baseline_total;
+        // A function that only has another name explains nothing.
+        let explains = |change| !matches!(change, Change::Scatter | Change::Renamed);
+        let mut changes = self.changes.iter().filter(|it| explains(it.change));
+        changes.find(|it| it.difference() * total > 0.0)
+    }
+}
+
 /// One function in both targets, means over the repeats.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FunctionChange {

@@ -19,8 +19,6 @@ const ASK_SECONDS: f64 = 0.1;
 const READ_ROWS_PER_SECOND: f64 = 1e6;
 /// What the settle rules do beside waiting.
 const SETTLE_SECONDS: f64 = 0.3;
-/// A server under valgrind starts so much later.
-const VALGRIND_START_SECONDS: f64 = 20.0;
 /// A step under valgrind: its driver starts there, connects and prepares.
 const VALGRIND_STEP_SECONDS: f64 = 3.0;
 /// A statement under valgrind.
@@ -282,12 +280,11 @@ pub fn start(plan: &PlanDraft, target: &Target) -> PlannedTask {
     }
     let usual = Usual::of(target);
     let counted = match plan.workload.counted_statements {
-        Some(_) if !target.dbms.is_embedded() => VALGRIND_START_SECONDS,
-        _ => 0.0,
+        Some(_) => usual.valgrind_seconds,
+        None => 0.0,
     };
     let copy = copy_seconds(plan, target);
-    let at_once = if plan.takes_turns() { plan.targets.len().clamp(1, 2) as f64 } else { 1.0 };
-    PlannedTask::one(WorkKind::Start, (usual.start_seconds + counted) / at_once + copy)
+    PlannedTask::one(WorkKind::Start, (usual.start_seconds + counted) / at_once(plan) + copy)
 }
 
 /// Copying the rows of a snapshot: each is read and written.
@@ -300,8 +297,7 @@ pub fn stop(plan: &PlanDraft, target: &Target) -> PlannedTask {
     if is_external(target) {
         return PlannedTask::one(WorkKind::Stop, 0.1);
     }
-    let at_once = if plan.takes_turns() { plan.targets.len().clamp(1, 2) as f64 } else { 1.0 };
-    PlannedTask::one(WorkKind::Stop, Usual::of(target).stop_seconds / at_once)
+    PlannedTask::one(WorkKind::Stop, Usual::of(target).stop_seconds / at_once(plan))
 }
 
 /// Removing data and snapshots at the end.
@@ -352,6 +348,15 @@ pub fn phase_task(
     }
 }
 
+/// Targets that take turns start and stop at the same time; so do counted ones, as many as there are
+/// CPUs: two at least.
+fn at_once(plan: &PlanDraft) -> f64 {
+    match plan.takes_turns() {
+        true => plan.targets.len().clamp(1, 2) as f64,
+        false => counted_at_once(plan),
+    }
+}
+
 /// Counted targets are measured side by side, as many as there are CPUs: two at least.
 fn counted_at_once(plan: &PlanDraft) -> f64 {
     match plan.workload.counted_statements {
@@ -368,17 +373,21 @@ struct Usual {
     rows_per_second: f64,
     start_seconds: f64,
     stop_seconds: f64,
+    /// It starts so much later under valgrind.
+    valgrind_seconds: f64,
 }
 
 impl Usual {
     fn of(target: &Target) -> Usual {
-        let (prepare_seconds, rows_per_second, start_seconds, stop_seconds) =
+        let (prepare_seconds, rows_per_second, start_seconds, stop_seconds, valgrind_seconds) =
             match target.dbms.dialect() {
-                Dialect::Mysql => (8.0, 100_000.0, 3.0, 2.0),
-                Dialect::Postgres => (3.0, 200_000.0, 1.2, 0.5),
-                Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => (0.5, 100_000.0, 0.2, 0.1),
+                Dialect::Mysql => (8.0, 100_000.0, 3.0, 2.0, 20.0),
+                Dialect::Postgres => (3.0, 200_000.0, 1.2, 0.5, 8.0),
+                Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {
+                    (0.5, 100_000.0, 0.2, 0.1, 0.0)
+                }
             };
-        Usual { prepare_seconds, rows_per_second, start_seconds, stop_seconds }
+        Usual { prepare_seconds, rows_per_second, start_seconds, stop_seconds, valgrind_seconds }
     }
 }
 
@@ -485,6 +494,20 @@ mod tests {
         check(&["keys=4M"], 2342e6);
         check(&["keys=4M", "compression=lz4"], 1430e6);
         check(&["keys=4M", "style=universal"], 2319e6);
+    }
+
+    #[test]
+    fn counted_targets_start_side_by_side() {
+        let check = |word: &str, expected: f64| {
+            let targets = words::targets(&[word.to_owned(), format!("b={word}")]).unwrap();
+            let (mut workload, order) = benchmarks::workload("sysbench", "quick").unwrap();
+            (workload.counted_statements, workload.rows) = (Some(100), 0);
+            let plan = PlanDraft { targets, workload, order, ..published(Interleave::Run) };
+            let seconds: f64 = plan.targets.iter().map(|target| start(&plan, target).seconds).sum();
+            assert!((seconds - expected).abs() < 0.1, "{word}: {seconds}");
+        };
+        check("postgres@17.2.0", 9.2);
+        check("mysql@8.0.33", 23.0);
     }
 
     #[test]

@@ -9,7 +9,6 @@ use rqps_analysis::caveat::{Caveat, CaveatKind};
 use rqps_analysis::counted::{TotalChange, is_counted};
 use rqps_model::escape;
 use rqps_model::units::counted;
-use rqps_model::verdict::Verdict;
 
 use crate::text;
 use rows::Row;
@@ -163,13 +162,10 @@ fn next(
     undecided: Option<&Undecided>,
 ) -> Vec<String> {
     let has = |kind| comparison.caveats.iter().any(|caveat| caveat.kind == kind);
-    let changed = [Verdict::Slower, Verdict::Faster, Verdict::SlowerSmall, Verdict::FasterSmall];
-    let changed = changed.map(Verdict::name);
-    let is_changed = |row: &&Row| changed.contains(&row.verdict) || row.verdict == "MORE";
     let mut commands = Vec::new();
     if has(CaveatKind::FailedRun) || has(CaveatKind::NeverMeasured) {
         commands.push(place.command("run --resume"));
-    } else if let Some(row) = rows.iter().find(is_changed) {
+    } else if let Some(row) = rows::gravest(rows) {
         let step = place.command(&format!("explain --step {}", escape::shell(&row.step)));
         let fits = step.chars().count() + "Next: ".len() <= place.width;
         commands.push(if fits { step } else { place.command("explain") });

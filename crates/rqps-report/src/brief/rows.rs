@@ -2,7 +2,7 @@
 
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{Relative, StepComparison, TargetResult};
-use rqps_analysis::counted::{TotalChange, is_counted};
+use rqps_analysis::counted::{FunctionComparison, TotalChange, is_counted};
 use rqps_analysis::metrics::rate_unit;
 use rqps_analysis::verdict::Explanation;
 use rqps_model::metric::Metric;
@@ -40,6 +40,23 @@ impl Row {
     pub(super) fn number(&self) -> &str {
         self.figure.split(' ').next().unwrap_or_default()
     }
+}
+
+/// The demonstrated difference that is worth the first look: the largest loss, else the largest.
+pub(super) fn gravest(rows: &[Row]) -> Option<&Row> {
+    let changed = |row: &&Row| {
+        let words =
+            [Verdict::SlowerSmall, Verdict::Faster, Verdict::FasterSmall].map(Verdict::name);
+        is_loss(row) || words.contains(&row.verdict) || row.verdict == TotalChange::Fewer.word()
+    };
+    let size = |row: &Row| row.rank.1.abs().ln().abs();
+    rows.iter()
+        .filter(changed)
+        .max_by(|a, b| is_loss(a).cmp(&is_loss(b)).then(size(a).total_cmp(&size(b))))
+}
+
+fn is_loss(row: &Row) -> bool {
+    [Verdict::Slower.name(), TotalChange::More.word()].contains(&row.verdict)
 }
 
 /// All rows in their order.
@@ -129,7 +146,7 @@ fn count(step: &StepComparison, target: &TargetResult) -> Option<Row> {
         TotalChange::Fewer => 3,
     };
     let functions = target.counted.as_ref().and_then(|counted| counted.functions.as_ref());
-    let changed = functions.and_then(|all| all.changes.first()).filter(|_| rank != 2);
+    let changed = functions.and_then(FunctionComparison::leading).filter(|_| rank != 2);
     let why =
         changed.map(|one| format!("{} {:+.0}", text::shortened(&one.name, STEP), one.difference()));
     let figure = figure(relative.ratio, relative.interval, 4);
@@ -205,4 +222,33 @@ pub(super) fn table(rows: &[Row], width: usize) -> Vec<String> {
         lines = text::table_lines(&table, None);
     }
     lines.iter().map(|line| text::fitted(line, width)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_difference_has_the_first_look() {
+        let check = |rows: &[(&'static str, f64)], expected: Option<f64>| {
+            let row = |&(verdict, ratio): &(&'static str, f64)| Row {
+                rank: (0, ratio),
+                verdict,
+                figure: String::new(),
+                pairs: None,
+                target: None,
+                step: String::new(),
+                why: String::new(),
+                is_count: false,
+            };
+            let rows: Vec<Row> = rows.iter().map(row).collect();
+            assert_eq!(gravest(&rows).map(|row| row.rank.1), expected, "{expected:?}");
+        };
+        check(&[("FASTER-SMALL", 1.012), ("FASTER", 1.3), ("FASTER", 1.9)], Some(1.9));
+        check(&[("SLOWER-SMALL", 0.985), ("FASTER", 1.9)], Some(1.9));
+        check(&[("SLOWER", 0.9), ("SLOWER", 0.7), ("FASTER", 1.9)], Some(0.7));
+        check(&[("MORE", -1.1), ("FEWER", -0.5)], Some(-1.1));
+        check(&[("SAME", 1.0), ("FEWER", -0.5)], Some(-0.5));
+        check(&[("INCONCLUSIVE", 0.5)], None);
+    }
 }

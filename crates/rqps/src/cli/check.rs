@@ -21,7 +21,7 @@ use crate::cli::{
     report, source_tree,
 };
 use rqps_analysis::comparison::StepComparison;
-use rqps_analysis::counted::TotalChange;
+use rqps_analysis::counted::{FunctionComparison, TotalChange};
 use rqps_analysis::gate::{Assessment, GateOutcome};
 use rqps_host::fingerprint::Fingerprint;
 use rqps_lab::lab::fault;
@@ -31,12 +31,13 @@ use rqps_model::build::{Build, BuildSource, Dbms};
 use rqps_model::datagen::rng::Rng;
 use rqps_model::escape;
 use rqps_model::metric::Metric;
+use rqps_model::target::Target;
 use rqps_results as results;
 
 /// The version of the JSON form.
 const CHECK_SCHEMA: u32 = 1;
 /// The part of the budget for counts.
-const COUNTS_SHARE: f64 = 0.5;
+const COUNTS_SHARE: f64 = 0.4;
 /// The part of the budget for the report and the receipt, and its least seconds.
 const END_SHARE: f64 = 0.04;
 const END_LEAST: f64 = 2.0;
@@ -44,7 +45,7 @@ const END_LEAST: f64 = 2.0;
 const COUNTED: CountingPass = CountingPass { statements: 100, repeats: 2, ..COUNTING_PASS };
 /// The steps are so few that there is time for as many blocks, each from the one load: others would
 /// take the time of steps.
-const BLOCKS: u32 = 4;
+const BLOCKS: u32 = 6;
 /// Fewer blocks fail no gate.
 const BLOCKS_LEAST: u32 = 3;
 /// Settings of sysbench with which a block takes seconds.
@@ -71,7 +72,7 @@ pub(super) fn check(words: &CheckArgs) -> Result<u8> {
         return Ok(exit::INTERRUPTED);
     };
     let began = Instant::now();
-    if is_same_build(&built)? {
+    if is_same(&draft.targets, &built)? {
         return end_without_change(words, &draft);
     }
     let labels: Vec<_> = draft.targets.iter().map(|target| target.label.clone()).collect();
@@ -258,8 +259,12 @@ fn mixed(moved: Vec<String>, others: Vec<String>) -> Vec<String> {
     }
 }
 
-/// True if both sides are the same files, so that no measurement can tell them apart.
-fn is_same_build(built: &[Build]) -> Result<bool> {
+/// True if both sides are the same files with the same settings, so that no measurement can tell them
+/// apart.
+fn is_same(targets: &[Target], built: &[Build]) -> Result<bool> {
+    if targets.iter().any(|target| target.config != targets[0].config) {
+        return Ok(false);
+    }
     let [Some(one), Some(other)] = [0, 1].map(|side| built.get(side)?.root.as_ref()) else {
         return Ok(false);
     };
@@ -296,7 +301,7 @@ struct Count<'a> {
     change: TotalChange,
     ratio: f64,
     interval: Option<rqps_stats::Interval>,
-    /// The function that changed most.
+    /// The function that changed most in the direction of the total.
     function: Option<&'a str>,
     /// Its instructions per operation, those of the baseline taken off.
     instructions: Option<f64>,
@@ -316,7 +321,7 @@ impl Count<'_> {
         let target = step.targets.get(1)?;
         let counted = target.counted.as_ref()?;
         let relative = target.relative(Metric::InstructionsPerOp)?;
-        let first = counted.functions.as_ref().and_then(|all| all.changes.first());
+        let first = counted.functions.as_ref().and_then(FunctionComparison::leading);
         Some(Count {
             step: &step.name,
             change: counted.change,
@@ -475,6 +480,25 @@ pub(super) struct CheckArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rqps_model::build::{Manifest, Version};
+
+    #[test]
+    fn one_build_with_two_configurations_is_a_change() {
+        let check = |words: [&str; 2], files: [&str; 2], expected| {
+            let place = Path::new(env!("CARGO_MANIFEST_DIR"));
+            let build = |file| {
+                let (said, origin) = (String::new(), String::new());
+                let manifest = Manifest::new(Dbms::Sqlite, Version::new("3.46"), said, origin);
+                Build { root: Some(place.join(file)), manifest }
+            };
+            let targets = words::targets(&words.map(str::to_owned)).unwrap();
+            assert_eq!(is_same(&targets, &files.map(build)).unwrap(), expected, "{words:?}");
+        };
+        let toml = ["Cargo.toml"; 2];
+        check(["sqlite", "b=sqlite"], toml, true);
+        check(["sqlite", "b=sqlite:small-cache"], toml, false);
+        check(["sqlite", "b=sqlite"], ["Cargo.toml", "src/main.rs"], false);
+    }
 
     #[test]
     fn one_step_of_four_is_one_that_did_not_move() {

@@ -302,7 +302,12 @@ fn sides(words: &Plans) -> Result<Sides> {
         ),
     };
     let from = words.from.as_ref();
+    // Every other word of a target has one of these.
+    let is_word = |word: &str| word.contains(['@', '=', ':']) || Dbms::from_name(word).is_some();
     let sides = if let Some(path) = file {
+        if !path.is_file() {
+            bail!("compare plans of {}: no such file", path.display());
+        }
         let usual = Dbms::Sqlite.name().to_owned();
         Sides { source: Source::File(path), old: target(from.unwrap_or(&usual))?, new }
     } else if Dsn::looks_like(first) {
@@ -312,6 +317,8 @@ fn sides(words: &Plans) -> Result<Sides> {
             None => target(&version_word(&dsn)?)?,
         };
         Sides { source: Source::Server(Box::new(dsn)), old, new }
+    } else if words.to.is_some() && !is_word(first) {
+        bail!("compare plans of {first}: no such file, and no DSN such as postgres://user@host/db");
     } else {
         Sides { source: Source::Made, old: target(first)?, new }
     };
