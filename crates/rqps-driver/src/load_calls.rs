@@ -16,28 +16,33 @@ const PATH: &str = "SELECT pg_catalog.unnest(pg_catalog.current_schemas(false))"
 /// does.
 const FUNCTIONS: &str = "SELECT p.proname, p.oid::regprocedure::text FROM pg_proc p \
      JOIN pg_namespace n ON n.oid = p.pronamespace WHERE NOT EXISTS \
-     (SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e') AND n.nspname IN ";
+     (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid \
+     AND d.deptype = 'e') AND n.nspname IN ";
 const OPERATORS: &str = "SELECT o.oprname, o.oid::regoperator::text FROM pg_operator o \
      JOIN pg_namespace n ON n.oid = o.oprnamespace WHERE NOT EXISTS \
-     (SELECT 1 FROM pg_depend d WHERE d.objid = o.oid AND d.deptype = 'e') AND n.nspname IN ";
+     (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_operator'::regclass AND d.objid = o.oid \
+     AND d.deptype = 'e') AND n.nspname IN ";
 
 /// Types of these schemas whose values call functions of others: domains with checks or defaults,
-/// over others too, and types with casts.
+/// over others too, and types with casts. Joins by equality alone: a server may have 10,000 tables.
 const TYPES: &str = "WITH RECURSIVE made AS (SELECT p.oid FROM pg_proc p \
      JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname <> 'pg_catalog' AND NOT EXISTS \
-     (SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')), \
+     (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid \
+     AND d.deptype = 'e')), \
      uses AS (SELECT d.classid, d.objid FROM pg_depend d WHERE \
      (d.refclassid = 'pg_proc'::regclass AND d.refobjid IN (SELECT oid FROM made)) OR \
      (d.refclassid = 'pg_operator'::regclass AND d.refobjid IN \
      (SELECT oid FROM pg_operator WHERE oprcode IN (SELECT oid FROM made)))), \
-     calling AS (SELECT t.oid FROM pg_type t WHERE EXISTS (SELECT 1 FROM uses u \
-     WHERE u.classid = 'pg_type'::regclass AND u.objid = t.oid) \
-     OR EXISTS (SELECT 1 FROM pg_constraint c JOIN uses u ON u.objid = c.oid \
-     AND u.classid = 'pg_constraint'::regclass WHERE c.contypid = t.oid) \
-     OR EXISTS (SELECT 1 FROM pg_cast k WHERE t.oid IN (k.castsource, k.casttarget) \
-     AND k.castfunc IN (SELECT oid FROM made)) \
-     UNION SELECT t.oid FROM pg_type t JOIN calling b ON b.oid IN (t.typbasetype, t.typelem) \
-     OR t.typrelid IN (SELECT a.attrelid FROM pg_attribute a WHERE a.atttypid = b.oid)) \
+     parts AS (SELECT oid, typbasetype AS part FROM pg_type WHERE typbasetype <> 0 \
+     UNION ALL SELECT oid, typelem FROM pg_type WHERE typelem <> 0 \
+     UNION ALL SELECT t.oid, a.atttypid FROM pg_attribute a JOIN pg_type t \
+     ON t.typrelid = a.attrelid), \
+     calling AS ((SELECT u.objid AS oid FROM uses u WHERE u.classid = 'pg_type'::regclass \
+     UNION SELECT c.contypid FROM pg_constraint c JOIN uses u ON u.objid = c.oid \
+     AND u.classid = 'pg_constraint'::regclass \
+     UNION SELECT unnest(ARRAY[k.castsource, k.casttarget]) FROM pg_cast k \
+     WHERE k.castfunc IN (SELECT oid FROM made)) \
+     UNION SELECT p.oid FROM parts p JOIN calling c ON c.oid = p.part) \
      SELECT t.typname, t.oid::regtype::text FROM pg_type t JOIN calling c ON c.oid = t.oid \
      JOIN pg_namespace n ON n.oid = t.typnamespace WHERE n.nspname IN ";
 
