@@ -1,11 +1,14 @@
 //! A private server with the source's schema, sizes, statistics and settings, and no rows.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result, bail};
 
 use super::needle;
 use super::session::{Session, cell};
 use super::source::Facts;
 use super::statistics;
+use crate::Tell;
 use crate::place::PrivatePlace;
 use rqps_dbms::ControlPlane;
 use rqps_host::beneath::Folder;
@@ -35,6 +38,9 @@ const AS_OWNER: [&str; 3] = [
 /// Most rounds of definitions that need each other.
 const ROUNDS: usize = 12;
 
+/// How often the making of definitions is told.
+const TELL_EVERY: Duration = Duration::from_secs(2);
+
 /// Most objects that are named one by one.
 const NAMED: usize = 100;
 
@@ -59,6 +65,7 @@ impl Hollow {
         name: &str,
         facts: &Facts,
         place: &PrivatePlace,
+        tell: &mut Tell<'_>,
     ) -> Result<Hollow> {
         let mut control = place.server(build, name, PRIVATE)?;
         control.init()?;
@@ -80,7 +87,9 @@ impl Hollow {
         let mut lacking = make_extensions(&mut server, facts)?;
         // What the source made is there from now on, and a superuser must not call it.
         server = Session::connect(&address, &admin, &AS_OWNER)?;
-        lacking.extend(make_objects(&mut Session::connect(&address, &login, &AS_OWNER)?, facts));
+        let mut owner = Session::connect(&address, &login, &AS_OWNER)?;
+        lacking.extend(make_objects(&mut owner, facts, tell));
+        drop(owner);
         drop_checks(&mut server)?;
         let refused = statistics::write(&mut server, facts, version)?;
         let left = lacking.len() + refused.len();
@@ -171,12 +180,18 @@ fn make_extensions(server: &mut Session, facts: &Facts) -> Result<Vec<String>> {
 
 /// Executes the definitions, again and again while some of them succeed: their order follows from
 /// what they need.
-fn make_objects(owner: &mut Session, facts: &Facts) -> Vec<String> {
+fn make_objects(owner: &mut Session, facts: &Facts, tell: &mut Tell<'_>) -> Vec<String> {
+    let mut told = Instant::now();
     let mut left: Vec<_> = facts.objects.iter().map(|object| (object, String::new())).collect();
     for _ in 0..ROUNDS {
         let before = left.len();
         let mut failed = Vec::new();
-        for (object, _) in left {
+        for (at, (object, _)) in left.into_iter().enumerate() {
+            // A partition takes the longer, the more its table has.
+            if told.elapsed() >= TELL_EVERY {
+                tell(&format!("made {at} of {before} definitions on a private server"));
+                told = Instant::now();
+            }
             if let Err(words) = owner.run(&object.2) {
                 // A session that the server ended is replaced.
                 if owner.run("SELECT").is_err() {

@@ -221,8 +221,8 @@ pub fn prepare(
         facts.relations.len()
     ));
     let (before, after) = std::thread::scope(|scope| {
-        let other = scope.spawn(|| Hollow::make(new, "new", &facts, place));
-        let before = Hollow::make(old, "old", &facts, place);
+        let other = scope.spawn(|| Hollow::make(new, "new", &facts, place, &mut |_| ()));
+        let before = Hollow::make(old, "old", &facts, place, tell);
         (before, other.join())
     });
     let before = before.context("prepare the old version")?;
