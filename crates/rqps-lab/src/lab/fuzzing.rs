@@ -22,7 +22,7 @@ pub fn driver_proxy_line(line: &str) -> bool {
 /// True if a server host at 10.0.0.1 may have a driver carry out this request, where the plan has
 /// this file, and data sets lie in that folder.
 pub fn may_start(request: &str, file: &Path, datasets: &Path) -> bool {
-    let permit = Permit::new([10, 0, 0, 1].into(), [PathBuf::from(file)].into_iter());
+    let permit = Permit::new([10, 0, 0, 1].into(), [PathBuf::from(file)].into_iter(), false);
     let host = CarrierHost { name: "h".to_owned(), datasets: datasets.to_owned() };
     permit.check(request, &host).is_ok()
 }

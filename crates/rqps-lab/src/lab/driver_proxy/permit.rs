@@ -21,11 +21,17 @@ pub(in crate::lab) struct Permit {
     address: IpAddr,
     /// Files of the plan that drivers read.
     files: BTreeSet<PathBuf>,
+    /// True if the user allowed scripts to run programs.
+    shell: bool,
 }
 
 impl Permit {
-    pub(in crate::lab) fn new(address: IpAddr, files: impl Iterator<Item = PathBuf>) -> Permit {
-        Permit { address, files: files.collect() }
+    pub(in crate::lab) fn new(
+        address: IpAddr,
+        files: impl Iterator<Item = PathBuf>,
+        shell: bool,
+    ) -> Permit {
+        Permit { address, files: files.collect(), shell }
     }
 
     /// Checks a request for a driver on this host.
@@ -41,8 +47,9 @@ impl Permit {
                 if host.parse() == Ok(self.address) && !names_files(tls) => {}
             _ => bail!("the server host asked for a driver on {:?}", request.endpoint),
         }
-        if request.scratch.is_some() {
-            bail!("the server host named a folder for scripts");
+        // To open a device may do something by itself.
+        if request.scratch.is_some() || request.standstill.is_some() {
+            bail!("the server host named a folder for scripts, or a page of a client host");
         }
         if let Some(turns) = &request.turns
             && !is_page(&turns.page)
@@ -72,6 +79,9 @@ impl Permit {
                 Ok(())
             }
             Value::Array(all) => all.iter().try_for_each(|one| self.check_paths(one, host)),
+            Value::Object(all) if !self.shell && all.get("shell") == Some(&Value::Bool(true)) => {
+                bail!("the server host has a script run programs")
+            }
             Value::Object(all) => all.values().try_for_each(|one| self.check_paths(one, host)),
             Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
         }
@@ -128,7 +138,7 @@ mod tests {
     #[test]
     fn a_request_names_nothing_but_what_the_plan_has() {
         let files = ["/home/me/plan/a.csv"].map(PathBuf::from);
-        let permit = Permit::new([10, 0, 0, 1].into(), files.into_iter());
+        let permit = Permit::new([10, 0, 0, 1].into(), files.into_iter(), false);
         let host = CarrierHost { name: "h".to_owned(), datasets: PathBuf::from("/cache/datasets") };
         let check = |change: &dyn Fn(&mut Value), fits: bool| {
             let made = request(change);
@@ -144,6 +154,7 @@ mod tests {
         );
         check(&|value| value["endpoint"]["server"]["tcp"]["host"] = "10.0.0.2".into(), false);
         check(&|value| value["scratch"] = "/home/me".into(), false);
+        check(&|value| value["standstill"] = "/dev/watchdog".into(), false);
         for (key, files) in [
             ("roots", serde_json::json!("/home/me/ca.pem")),
             ("identity", serde_json::json!({"certificate": "/home/me/c.pem", "key": "/home/me/k"})),
@@ -164,6 +175,9 @@ mod tests {
             let task = serde_json::json!({"read_tables": {"names": [text], "bytes_most": 1}});
             check(&|value| value["task"] = task.clone(), fits);
         }
+        let script = |shell: bool| serde_json::json!({"task": {"work": {"lua": {"shell": shell}}}});
+        assert!(permit.check_paths(&script(false), &host).is_ok());
+        assert!(permit.check_paths(&script(true), &host).is_err());
         let at_root = std::fs::read_dir("/").unwrap().flatten().find(|it| it.path().is_file());
         if let Some(name) = at_root.and_then(|file| file.file_name().into_string().ok()) {
             assert!(may_be_path(&name) && !may_be_path("home"), "{name}");

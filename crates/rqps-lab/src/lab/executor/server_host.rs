@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
 
+use crate::benchmarks::lua;
 use crate::lab::client_hosts::{self, ServersOn};
 use crate::lab::driver_hosts::DriverHosts;
 use crate::lab::driver_proxy::{ClientSide, Permit};
@@ -63,7 +64,8 @@ impl Clients {
         check_reach(server, address, &hosts)?;
         let side = ClientSide { address, hosts: hosts.carriers() };
         let files = step_files(plan).into_iter().map(|file| file.path);
-        let permit = Arc::new(Permit::new(address, files));
+        let shell = lua::steps::shape(&plan.workload).is_some_and(|shape| shape.shell);
+        let permit = Arc::new(Permit::new(address, files, shell));
         Ok(Some(Clients { hosts: Arc::new(hosts), side, permit }))
     }
 }
