@@ -447,10 +447,21 @@ pub struct Robust {
 pub struct GroupSummary {
     /// The group.
     pub group: Group,
+    /// The number of clients, where steps were measured at several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clients: Option<u32>,
     /// Steps that count: reported, and not of the phase before the writes.
     pub steps: usize,
     /// One for each target but the baseline, in the order of the comparison.
     pub targets: Vec<TargetSummary>,
+}
+
+impl GroupSummary {
+    /// `point`, `point.clients=24`.
+    pub fn name(&self) -> String {
+        let clients = self.clients.map(|clients| format!(".clients={clients}"));
+        self.group.name().to_owned() + &clients.unwrap_or_default()
+    }
 }
 
 /// One target in one group.

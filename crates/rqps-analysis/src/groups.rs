@@ -1,5 +1,7 @@
 //! Summaries of the relative rate over the steps of a group.
 
+use std::collections::BTreeSet;
+
 use super::comparison::{GroupSummary, Relative, StepComparison, TargetSummary};
 use rqps_model::benchmark::Group;
 use rqps_model::metric::Metric;
@@ -23,24 +25,36 @@ pub(super) fn relative_rate(step: &StepComparison, target: usize) -> Option<&Rel
     (rate(0) > 0.0 || rate(target) > 0.0).then_some(relative)
 }
 
-/// Summaries of point, range and write, as far as there are steps.
+/// Summaries of point, range and write, as far as there are steps: one for each number of clients.
 pub fn summarize_groups(steps: &[StepComparison]) -> Vec<GroupSummary> {
-    let mut groups = Vec::new();
-    for group in [Group::Point, Group::Range, Group::Write] {
-        let counted: Vec<&StepComparison> =
-            steps.iter().filter(|step| step.group == group && is_summarized(step)).collect();
-        let Some(first) = counted.first() else { continue };
-        let labels = first.targets.iter().skip(1).map(|target| target.label.clone());
-        let targets = labels.enumerate().map(|(index, label)| {
-            let ratios: Vec<f64> = counted
-                .iter()
-                .filter_map(|step| relative_rate(step, index + 1))
-                .map(|relative| relative.ratio)
-                .filter(|ratio| ratio.is_finite())
-                .collect();
-            TargetSummary { label, summary: summarize(&ratios) }
-        });
-        groups.push(GroupSummary { group, steps: counted.len(), targets: targets.collect() });
-    }
-    groups
+    let groups = [Group::Point, Group::Range, Group::Write];
+    let clients: BTreeSet<Option<u32>> = steps.iter().map(clients).collect();
+    let pairs = groups.into_iter().flat_map(|group| clients.iter().map(move |it| (group, *it)));
+    pairs.filter_map(|pair| summarize_group(steps, pair)).collect()
+}
+
+/// The number of clients of a step, where several were measured.
+pub fn clients(step: &StepComparison) -> Option<u32> {
+    step.client_count.as_ref().map(|count| count.clients)
+}
+
+fn summarize_group(
+    steps: &[StepComparison],
+    (group, of_clients): (Group, Option<u32>),
+) -> Option<GroupSummary> {
+    let is_of = |step: &&StepComparison| step.group == group && clients(step) == of_clients;
+    let counted: Vec<&StepComparison> =
+        steps.iter().filter(is_of).filter(|step| is_summarized(step)).collect();
+    let labels = counted.first()?.targets.iter().skip(1).map(|target| target.label.clone());
+    let targets = labels.enumerate().map(|(index, label)| {
+        let ratios: Vec<f64> = counted
+            .iter()
+            .filter_map(|step| relative_rate(step, index + 1))
+            .map(|relative| relative.ratio)
+            .filter(|ratio| ratio.is_finite())
+            .collect();
+        TargetSummary { label, summary: summarize(&ratios) }
+    });
+    let targets = targets.collect();
+    Some(GroupSummary { group, clients: of_clients, steps: counted.len(), targets })
 }

@@ -1,8 +1,11 @@
 //! Charts of a comparison: one for each group of steps.
 
+use std::collections::BTreeSet;
+
 use super::chart::{Axis, Chart, Form, Line, Point, Rule, Series};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{StepComparison, TargetResult};
+use rqps_analysis::groups::clients;
 use rqps_model::benchmark::Group;
 use rqps_model::metric::Metric;
 use rqps_stats::Interval;
@@ -10,15 +13,19 @@ use rqps_stats::Interval;
 use super::document::Digits;
 
 /// Forest plots: the relative rate of every step of a group on every target, with intervals and the
-/// equivalence margin δ. One chart for each group that has a ratio. Omits steps that only one
+/// equivalence margin δ. One chart for each group and number of clients that has a ratio. Omits steps that only one
 /// target has, such as those named after parameters of an index.
 pub(crate) fn relative_rates(comparison: &Comparison) -> Vec<Chart> {
-    let group = |group: Group| {
-        let of_group = comparison.steps.iter().filter(|step| step.group == group);
-        let shared: Vec<&StepComparison> = of_group.filter(|step| is_shared(step)).collect();
-        chart(comparison, group, &shared)
+    let key = |step: &StepComparison| (step.group, clients(step));
+    let keys: BTreeSet<(Group, Option<u32>)> = comparison.steps.iter().map(key).collect();
+    let of_key = |wanted: (Group, Option<u32>)| {
+        let steps = comparison.steps.iter().filter(|step| key(step) == wanted);
+        let shared: Vec<&StepComparison> = steps.filter(|step| is_shared(step)).collect();
+        let (group, clients) = wanted;
+        let clients = clients.map(|clients| format!(".clients={clients}")).unwrap_or_default();
+        chart(comparison, &format!("{}{clients}", group.name()), &shared)
     };
-    comparison.groups_of_steps().into_iter().filter_map(group).collect()
+    keys.into_iter().filter_map(of_key).collect()
 }
 
 /// Returns true if the baseline and another target have the step, or a run of theirs failed in it.
@@ -27,10 +34,10 @@ fn is_shared(step: &StepComparison) -> bool {
     carried_out.next().unwrap_or(false) && carried_out.any(|it| it)
 }
 
-fn chart(comparison: &Comparison, group: Group, steps: &[&StepComparison]) -> Option<Chart> {
+fn chart(comparison: &Comparison, group: &str, steps: &[&StepComparison]) -> Option<Chart> {
     let names = steps.iter().map(|step| step.name.clone()).collect();
-    let title = format!("{}: rate relative to {}", group.name(), comparison.baseline);
-    let mut chart = Chart::new(format!("rates-{}", group.name()), title, Form::Forest)
+    let title = format!("{group}: rate relative to {}", comparison.baseline);
+    let mut chart = Chart::new(format!("rates-{group}"), title, Form::Forest)
         .axes(Axis::of_categories("step", names), Axis::log("rQPS", ""));
     for (slot, facts) in comparison.targets.iter().enumerate().skip(1) {
         let points = steps.iter().enumerate().filter_map(|(place, step)| {

@@ -118,7 +118,7 @@ fn groups_section(comparison: &Comparison) -> String {
         for target in &group.targets {
             let Some(summary) = &target.summary else { continue };
             let row = [
-                group.group.name().to_owned(),
+                group.name(),
                 target.label.clone(),
                 summary.n.to_string(),
                 exact(Some(summary.min)),

@@ -55,7 +55,7 @@ pub(super) fn heads<'a>(names: impl Iterator<Item = &'a str>, row: usize) -> Hea
 
 /// Short names of targets: their versions, if all are builds of one DBMS and no two have the same
 /// version; else their labels.
-fn short_names(targets: &[TargetFacts]) -> Vec<&str> {
+pub(super) fn short_names(targets: &[TargetFacts]) -> Vec<&str> {
     let versions: Option<Vec<&str>> = targets
         .iter()
         .map(|facts| {

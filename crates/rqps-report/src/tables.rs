@@ -5,11 +5,14 @@ use std::sync::Arc;
 use super::document::{Block, Cell, CellValue, Column, Digits, Mark, Section, Table};
 use super::ladder::{self, NarrowTables, StepRows};
 use rqps_analysis::Comparison;
-use rqps_analysis::comparison::{Relative, StepComparison, TargetResult};
+use rqps_analysis::comparison::{
+    GroupSummary, Relative, StepComparison, TargetResult, TargetSummary,
+};
 use rqps_analysis::metrics::rate_unit;
 use rqps_model::benchmark::Group;
 use rqps_model::metric::{Class, Direction, Metric, MetricSpec};
 use rqps_model::verdict::Verdict;
+use rqps_stats::summary::Summary;
 
 /// The columns of costs per operation: the published ones in the order of o.met files, then those
 /// of rqps.
@@ -202,48 +205,85 @@ fn why_missing(target: &TargetResult, metric: Metric) -> String {
     why.unwrap_or_else(|| "not measured".to_owned())
 }
 
-/// min, max, average, median and stddev of each group, in a table for each target.
+/// A figure of a summary: its name, digits, and how it is read.
+type SummaryFigure = (&'static str, usize, fn(&Summary) -> Option<f64>);
+
+const SUMMARY_FIGURES: [SummaryFigure; 6] = [
+    ("min", 2, |it| Some(it.min)),
+    ("max", 2, |it| Some(it.max)),
+    ("average", 2, |it| Some(it.average)),
+    ("median", 2, |it| Some(it.median)),
+    ("stddev", 3, |it| it.stddev),
+    ("geomean", 2, |it| it.geomean),
+];
+
+/// min, max, average, median and stddev of each group and number of clients: of one target in a
+/// line for each group, of several in a column for each target.
 pub fn summary(comparison: &Comparison) -> Option<Section> {
-    let heads = ["group", "steps", "min", "max", "average", "median", "stddev", "geomean"];
+    let groups: Vec<&GroupSummary> = comparison
+        .groups
+        .iter()
+        .filter(|group| group.targets.iter().any(|target| target.summary.is_some()))
+        .collect();
+    let figure = |target: &TargetSummary, (_, digits, read): &SummaryFigure| match target
+        .summary
+        .as_ref()
+        .map(read)
+    {
+        Some(Some(number)) => Cell::number(number, Digits::Fixed(*digits), "ratio"),
+        Some(None) => Cell::missing("needs more than one positive ratio"),
+        None => Cell::missing("no ratio"),
+    };
+    let steps = |group: &GroupSummary, target: &TargetSummary| {
+        let measured = target.summary.as_ref().map_or(0, |summary| summary.n);
+        Cell::text(match measured == group.steps {
+            true => measured.to_string(),
+            false => format!("{measured} of {}", group.steps),
+        })
+    };
     let mut blocks = Vec::new();
-    for (index, target) in comparison.targets.iter().skip(1).enumerate() {
-        let mut rows = Vec::new();
-        for group in &comparison.groups {
-            let Some(summary) = &group.targets[index].summary else { continue };
-            let ratio =
-                |number: f64, digits: usize| Cell::number(number, Digits::Fixed(digits), "ratio");
-            let optional = |number: Option<f64>, digits: usize| match number {
-                Some(number) => ratio(number, digits),
-                None => Cell::missing("needs more than one positive ratio"),
-            };
-            let steps = if summary.n == group.steps {
-                summary.n.to_string()
-            } else {
-                format!("{} of {}", summary.n, group.steps)
-            };
-            rows.push(vec![
-                Cell::text(group.group.name()),
-                Cell::text(steps),
-                ratio(summary.min, 2),
-                ratio(summary.max, 2),
-                ratio(summary.average, 2),
-                ratio(summary.median, 2),
-                optional(summary.stddev, 3),
-                optional(summary.geomean, 2),
-            ]);
+    let mut columns = vec![Column::words("group")];
+    let mut rows: Vec<Vec<Cell>> = Vec::new();
+    let mut caption = String::new();
+    if let [_, only] = comparison.targets.as_slice() {
+        caption = format!("col-1 : {}", only.label);
+        let heads = SUMMARY_FIGURES.iter().map(|(name, ..)| *name);
+        columns.extend(std::iter::once("steps").chain(heads).map(Column::numbers));
+        for group in &groups {
+            let cells = group.targets.iter().flat_map(|target| {
+                let figures = SUMMARY_FIGURES.iter().map(|it| figure(target, it));
+                std::iter::once(steps(group, target)).chain(figures)
+            });
+            rows.push(std::iter::once(Cell::text(group.name())).chain(cells).collect());
         }
-        if !rows.is_empty() {
-            let mut columns = vec![Column::words(heads[0])];
-            columns.extend(heads[1..].iter().map(|head| Column::numbers(*head)));
-            let caption = format!("col-{} : {}", index + 1, target.label);
-            blocks.push(Block::Table(Table { caption, columns, rows }));
+    } else {
+        let names = ladder::short_names(&comparison.targets).into_iter().skip(1);
+        let heads = ladder::heads(names, "point.clients=24  geomean".len());
+        if heads.numbered {
+            let labels = comparison.targets.iter().skip(1).zip(&heads.names);
+            let legend = labels.map(|(target, name)| format!("{name}: {}", target.label));
+            blocks.push(Block::Lines(legend.collect()));
+        }
+        columns.push(Column::words("figure"));
+        columns.extend(heads.names.into_iter().map(Column::numbers));
+        for group in &groups {
+            let counts = group.targets.iter().map(|target| steps(group, target));
+            let row = |name: &str, cells: Vec<Cell>| {
+                [Cell::text(group.name()), Cell::text(name)].into_iter().chain(cells).collect()
+            };
+            rows.push(row("steps", counts.collect()));
+            for it in &SUMMARY_FIGURES {
+                let cells = group.targets.iter().map(|target| figure(target, it));
+                rows.push(row(it.0, cells.collect()));
+            }
         }
     }
-    (!blocks.is_empty()).then(|| Section {
-        id: "summary",
-        heading: "Relative rates by group".to_owned(),
-        blocks,
-    })
+    if rows.is_empty() {
+        return None;
+    }
+    blocks.push(Block::Table(Table { caption, columns, rows }));
+    let heading = "Relative rates by group".to_owned();
+    Some(Section { id: "summary", heading, blocks })
 }
 
 /// The layout of published o.met files: for each step the absolute values, then those relative to

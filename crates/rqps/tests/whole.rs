@@ -559,12 +559,20 @@ fn single_settings_of_targets_stand_in_words() {
     let _turn = turn();
     let folder = tempfile::tempdir().expect("folder");
     let out = folder.path().join("out");
-    let targets = ["compare", "fake@1", "slow=fake@1:default,mean_us=125", "--blocks", "2"];
+    let slow = ["slow=fake@1:default,mean_us=125", "slower=fake@1:default,mean_us=250"];
+    let targets = ["compare", "fake@1", slow[0], slow[1], "--blocks", "2", "--clients", "1,4"];
     let place = ["--set", "fake.mean_us=100", "--out", out.to_str().expect("UTF-8"), "-q"];
     let said = run(&[&targets[..], &place, &["--canaries", "off"], &STEPS].concat());
     assert!(said.status.success(), "{}", text(&said.stderr));
     let report = text(&run(&["report", out.to_str().expect("UTF-8"), "--brief"]).stdout);
     assert!(report.contains("SLOWER") && report.contains("0.79"), "{report}");
+    let whole = text(&run(&["report", out.to_str().expect("UTF-8")]).stdout);
+    let summary = whole.split("Relative rates by group").nth(1).expect("a summary");
+    for row in ["point.clients=1  average", "point.clients=4  average"] {
+        assert!(summary.contains(row), "a summary for each number of clients: {summary}");
+    }
+    let page = std::fs::read_to_string(out.join("report.html")).expect("a page");
+    assert!(page.contains("point.clients=4: rate relative to"), "a chart for each");
     let plan = std::fs::read_to_string(out.join("plan.toml")).expect("plan");
     assert!(plan.contains("fake@1:default,mean_us=100"), "{plan}");
     let fails = |setting: &str, part: &str| {
