@@ -16,6 +16,7 @@ pub mod comparison;
 pub mod confirm;
 pub mod counted;
 pub mod counters;
+pub mod crossing;
 pub mod estimand;
 pub mod extension;
 pub mod families;

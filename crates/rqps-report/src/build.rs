@@ -3,8 +3,8 @@
 use super::document::{Block, Document, Section};
 use crate::ladder::Extent;
 use crate::{
-    blocks, client_hosts, counted, evenness, explain, facts, history, ladder, other_metrics,
-    remarks, scaling, sessions, settings, tables, terms, turns, verdicts,
+    blocks, client_hosts, counted, crossing, evenness, explain, facts, history, ladder,
+    other_metrics, remarks, scaling, sessions, settings, tables, terms, turns, verdicts,
 };
 use rqps_analysis::caveat::CaveatKind;
 use rqps_analysis::counted::is_counted;
@@ -39,6 +39,7 @@ pub fn document(comparison: &Comparison, options: &ReportOptions, own: &[&Sectio
     sections.push(tables::rates(comparison));
     sections.extend(history::of_report(comparison, Metric::Rate));
     sections.extend(tables::summary(comparison));
+    sections.extend(crossing::section(comparison));
     sections.extend(counted::beside_rates(comparison, Extent::Short));
     sections.extend(of_benchmarks(comparison, own));
     if options.efficiency {

@@ -11,6 +11,7 @@ pub mod chart;
 mod client_hosts;
 mod counted;
 mod counted_functions;
+mod crossing;
 mod dates;
 pub mod document;
 mod evenness;

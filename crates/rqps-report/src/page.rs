@@ -6,8 +6,8 @@ use super::timeline::SecondsOf;
 use crate::build::Sections;
 use crate::ladder::Extent;
 use crate::{
-    blocks, build, counted, explain, facts, figures, heat, history, other_metrics, remarks,
-    sessions, settings, tables, terms, timeline, verdicts,
+    blocks, build, counted, crossing, explain, facts, figures, heat, history, other_metrics,
+    remarks, sessions, settings, tables, terms, timeline, verdicts,
 };
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::StepComparison;
@@ -43,6 +43,7 @@ pub(super) fn document(
     }
     sections.extend(history::of_report(comparison, Metric::Rate));
     sections.extend(groups(comparison));
+    sections.extend(crossing::section(comparison));
     sections.extend(verdict_details(comparison));
     sections.extend(sessions::section(comparison));
     sections.extend(counted::beside_rates(comparison, Extent::Whole));

@@ -583,6 +583,42 @@ fn single_settings_of_targets_stand_in_words() {
     fails("my.tmpdir=/etc", "begins with `include default`");
 }
 
+/// The fake DBMS takes 100 or 125 µs: the effect is known.
+#[test]
+fn a_sweep_measures_all_combinations_and_tells_each_effect() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("folder");
+    let out = folder.path().join("out");
+    let out = out.to_str().expect("UTF-8");
+    let sweep = ["--sweep", "fake.mean_us=100,125"];
+    let words = ["compare", "fake@1", "--blocks", "3", "--canaries", "off", "-q", "--out", out];
+    let said = run(&[&words[..], &sweep, &["--sweep", "rows=1000,2000"], &STEPS].concat());
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    for part in ["quick.rows=1000", "quick.rows=2000"] {
+        let plan = std::fs::read_to_string(format!("{out}/{part}/plan.toml")).expect("a part");
+        assert!(plan.contains("\"fake@1:default,mean_us=125\""), "{plan}");
+    }
+    let out = folder.path().join("two");
+    let words =
+        ["compare", "fake@1", "fake@1.2", "--blocks", "3", "--canaries", "off", "-q", "--out"];
+    let place = [out.to_str().expect("UTF-8")];
+    let said = run(&[&words[..], &place, &sweep, &STEPS].concat());
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    let report = text(&run(&["report", place[0]]).stdout);
+    let effects = report.split("Effects of settings").nth(1).expect("a section");
+    let line = effects.lines().find(|line| line.contains("mean_us: 125 / 100")).expect("an effect");
+    assert!(line.trim().starts_with("0.79") || line.trim().starts_with("0.80"), "{line}");
+    assert!(effects.contains("mean_us 125 with target fake-1.2"), "{effects}");
+    let fails = |sweep: &str, part: &str| {
+        let said = text(&run(&["plan", "fake@1", "--sweep", sweep]).stderr);
+        assert!(said.contains(part), "{said}");
+    };
+    let many: Vec<String> = (1..=65).map(|number| number.to_string()).collect();
+    fails(&format!("rows={}", many.join(",")), "sweep 65 combinations: at most 64");
+    fails("pg.work_mem=1MB,2MB", "starts no target that takes it");
+    fails("rows=5", "write KEY=VALUE,VALUE");
+}
+
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let check = |words: &[&str], code: i32| {

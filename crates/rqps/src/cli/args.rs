@@ -229,6 +229,11 @@ pub(super) struct Compare {
     /// With --count, simulate caches and branches, too: misses and mispredictions per operation
     #[arg(long, requires = "count", help_heading = "What to compare")]
     pub simulate: bool,
+    /// Measure every combination of values: of a setting of targets (pg.KEY, my.KEY, sqlite.KEY;
+    /// for kv also fanout, cache_type, option.KEY) as targets of one plan, of clients and writer_mb
+    /// as steps, of any other setting of the workload as parts; repeatable, at most 64 combinations
+    #[arg(long, value_name = "KEY=V,V...", help_heading = "What to compare")]
+    pub sweep: Vec<String>,
     #[command(flatten)]
     pub check: PlanCheck,
     /// Print the plan and its estimated cost, and measure nothing: as `rqps plan`

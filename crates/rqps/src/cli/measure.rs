@@ -15,6 +15,7 @@ use crate::cli::hosts::{self, Hosts};
 use crate::cli::plan_check::Machine;
 use crate::cli::program::{execution_options, perf, valgrind_for};
 use crate::cli::progress::Display;
+use crate::cli::sweep::Sweep;
 use crate::cli::workload_args::{
     BlocksWord, IdleWord, InterleaveWord, OrderWord, PlacementWord, Switch, WorkloadArgs,
 };
@@ -85,7 +86,7 @@ pub(super) fn compare(words: &Compare) -> Result<u8> {
     if check.check || check.host_like.is_some() {
         bail!("compare: --check and --host-like are of `rqps plan`, or go with --dry-run");
     }
-    let mut parts = parts::of(&words.shape)?;
+    let mut parts = parts::of(&words.shape, &Sweep::of(&words.sweep)?)?;
     if let [_] = parts.as_slice() {
         return compare_part(words, &parts.remove(0).shape, &words.folders);
     }
@@ -121,6 +122,7 @@ fn compare_part(words: &Compare, shape: &WorkloadArgs, folders: &Folders) -> Res
 /// The plan of `rqps compare` and `rqps plan`, for a host with so many CPUs if it is not this one.
 fn compared(words: &Compare, shape: &WorkloadArgs, cpus: Option<usize>) -> Result<Plan> {
     let targets = source_tree::targets(&words.targets)?;
+    let targets = Sweep::of(&words.sweep)?.targets(&targets)?;
     if targets.is_empty() {
         bail!("compare: name a TARGET or more, such as `rqps compare sqlite sqlite:small-cache`");
     }
@@ -184,7 +186,7 @@ pub(super) fn print_plan(words: &Compare) -> Result<u8> {
     let machine = (check.check || check.host_like.is_some())
         .then(|| Machine::of(check, &words.folders))
         .transpose()?;
-    let parts = parts::of(&words.shape)?;
+    let parts = parts::of(&words.shape, &Sweep::of(&words.sweep)?)?;
     let mut code = exit::FINE;
     for part in &parts {
         if parts.len() > 1 {

@@ -45,6 +45,7 @@ mod report;
 mod run;
 mod site;
 mod source_tree;
+mod sweep;
 mod target_settings;
 mod vector;
 mod workload_args;

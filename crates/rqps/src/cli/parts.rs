@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::cli::sweep::Sweep;
 use crate::cli::workload_args::WorkloadArgs;
 use rqps_lab::plan::file;
 use rqps_model::benchmark::Workload;
@@ -20,21 +21,33 @@ pub(super) struct Part {
     pub(super) shape: WorkloadArgs,
 }
 
-/// The parts that words ask for: one for each preset.
+/// The parts that words ask for: one for each preset and combination of swept settings.
 ///
 /// # Errors
 /// A preset is named twice, or there are too many.
-pub(super) fn of(shape: &WorkloadArgs) -> Result<Vec<Part>> {
+pub(super) fn of(shape: &WorkloadArgs, sweep: &Sweep) -> Result<Vec<Part>> {
     let mut parts: Vec<Part> = Vec::new();
     for preset in shape.preset.split(',').map(str::trim) {
         if parts.iter().any(|part| part.name == preset) {
             bail!("measure the preset {preset} twice: name each once, and repeat it by --blocks");
         }
-        let shape = WorkloadArgs { preset: preset.to_owned(), ..shape.clone() };
+        let mut shape = WorkloadArgs { preset: preset.to_owned(), ..shape.clone() };
+        shape.settings.extend(sweep.of_steps.iter().cloned());
         parts.push(Part { name: preset.to_owned(), shape });
     }
+    for values in &sweep.of_parts {
+        let with = |part: &Part, setting: &String| {
+            let mut shape = part.shape.clone();
+            shape.settings.push(setting.clone());
+            Part { name: format!("{}.{setting}", part.name), shape }
+        };
+        parts = parts.iter().flat_map(|part| values.iter().map(move |it| with(part, it))).collect();
+    }
+    if let Some(part) = parts.iter().find(|part| part.name.contains('/')) {
+        bail!("measure the part {}: its name would be a path; put the value into --set", part.name);
+    }
     if parts.len() > MOST {
-        bail!("measure {} presets: a command has at most {MOST} parts", parts.len());
+        bail!("measure {} workloads: a command has at most {MOST} parts", parts.len());
     }
     Ok(parts)
 }

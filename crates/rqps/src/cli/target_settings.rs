@@ -10,7 +10,7 @@ use rqps_model::target::{Setting, Target, config_parts, setting};
 pub(super) struct TargetSetting<'a> {
     /// The word before the dot.
     kind: &'a str,
-    setting: Setting<'a>,
+    pub(super) setting: Setting<'a>,
 }
 
 impl<'a> TargetSetting<'a> {
@@ -18,9 +18,9 @@ impl<'a> TargetSetting<'a> {
     ///
     /// # Errors
     /// The value may be more than one setting.
-    fn of(word: &'a str) -> Result<Option<TargetSetting<'a>>> {
+    pub(super) fn of(word: &'a str) -> Result<Option<TargetSetting<'a>>> {
         let Some((kind, rest)) = word.split_once('.') else { return Ok(None) };
-        if kind.contains('=') || (kind != MY && Dbms::from_name(kind).is_none()) {
+        if kind.contains('=') || (![MY, KV].contains(&kind) && Dbms::from_name(kind).is_none()) {
             return Ok(None);
         }
         match setting(rest) {
@@ -32,8 +32,11 @@ impl<'a> TargetSetting<'a> {
         }
     }
 
-    fn is_of(&self, target: &Target) -> bool {
+    /// True if rqps starts the target, and it has such settings.
+    pub(super) fn is_of(&self, target: &Target) -> bool {
         match self.kind {
+            _ if matches!(target.source, BuildSource::Dsn(_)) => false,
+            KV => target.dbms.dialect() == Dialect::KeyValue,
             MY => target.dbms.dialect() == Dialect::Mysql,
             name => Dbms::from_name(name) == Some(target.dbms),
         }
@@ -42,6 +45,8 @@ impl<'a> TargetSetting<'a> {
 
 /// MySQL and MariaDB.
 const MY: &str = "my";
+/// RocksDB and Speedb.
+const KV: &str = "kv";
 
 /// Divides settings into those of targets and those of the workload.
 ///
@@ -66,11 +71,8 @@ pub(super) fn divide(settings: &[String]) -> Result<(Vec<TargetSetting<'_>>, Vec
 pub(super) fn put(targets: &mut [Target], settings: &[TargetSetting<'_>]) -> Result<()> {
     for one in settings {
         let (key, value) = one.setting;
-        let takes = |target: &&mut Target| {
-            one.is_of(target) && !matches!(target.source, BuildSource::Dsn(_))
-        };
         let mut is_taken = false;
-        for target in targets.iter_mut().filter(takes) {
+        for target in targets.iter_mut().filter(|target| one.is_of(target)) {
             is_taken = true;
             if !config_parts(&target.config).1.iter().any(|(known, _)| *known == key) {
                 target.config.push_str(&format!(",{key}={value}"));
