@@ -9,6 +9,7 @@ use super::measurement::Measurement;
 use super::pairing::{PairKey, pair_key};
 use rqps_model::metric::Metric;
 use rqps_model::run::TurnFacts;
+use rqps_model::target::Target;
 use rqps_stats::paired::error_of_shares;
 use rqps_stats::parallel;
 
@@ -39,7 +40,7 @@ pub fn scatter(comparison: &Comparison) -> Vec<TurnScatter> {
     let of_step = |step| -> Vec<TurnScatter> {
         let pairs = (1..comparison.targets.len()).filter_map(|place| {
             let target = comparison.targets.get(place)?.target.as_ref();
-            let is_library = target.is_some_and(|target| target.dbms.is_embedded());
+            let is_library = target.is_some_and(Target::is_in_client);
             one(&comparison.runs, step, (place, is_library))
         });
         pairs.collect()

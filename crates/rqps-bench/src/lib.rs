@@ -1,7 +1,9 @@
-//! What a benchmark is, and those that send SQL: sysbench, YCSB, orders, sql, pgbench.
+//! What a benchmark is, those that send SQL (sysbench, YCSB, orders, sql,
+//! pgbench), and the one of the user's own programs.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+pub mod client;
 pub mod counting;
 pub mod orders;
 pub mod pgbench;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,7 @@ use rqps_driver::request::RequestBody;
 use rqps_driver::workload::preset::{ScalePreset, named};
 use rqps_driver::workload::select::{Companions, SelectError, select};
 use rqps_driver::workload::settings::{self, SetError};
+use rqps_host::command_output;
 use rqps_model::benchmark::{BenchmarkParameters, Phase, Placement, Step, Workload};
 use rqps_model::build::Dbms;
 use rqps_model::counted::StepCount;
@@ -217,6 +219,26 @@ pub struct CliContext<'a> {
     pub note: &'a dyn Fn(&str),
 }
 
+/// The declarations of a script or a program as JSON, by another process of rqps, so that a crash or
+/// a loop ends only that one. `rqps` is the program with its environment, `command` the hidden one
+/// that looks.
+///
+/// # Errors
+///
+/// The process cannot be started, or the script or program fails; the text says how.
+pub fn look_apart(
+    mut rqps: Command,
+    command: &str,
+    file: &Path,
+    with_help: bool,
+) -> Result<String, String> {
+    rqps.arg(command).arg(file).args(with_help.then_some("--with-help"));
+    let output = command_output::run_stranger(rqps);
+    let output = output.map_err(|error| format!("look at {}: {error}", file.display()))?;
+    let text = if output.success() { Ok(output.output) } else { Err(output.errors) };
+    text.map(|text| text.trim().to_owned()).map_err(|text| text.trim().to_owned())
+}
+
 /// The counted runs of a benchmark.
 #[derive(Clone, Copy)]
 pub struct Counting {
@@ -257,6 +279,8 @@ pub enum Interface {
     Sql,
     /// A library of keys and values.
     KeyValue,
+    /// Whatever the user's own program talks to.
+    Client,
 }
 
 /// The default for turns of targets in a block.

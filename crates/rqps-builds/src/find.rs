@@ -74,7 +74,7 @@ pub fn find(
         BuildSource::Path(path) => installed::build(dbms, path, &mut progress).map(Found::Here),
         BuildSource::CompiledIn => compiled_in(dbms).map(Found::Here),
         BuildSource::Imported(_) => Err(only_imported()),
-        BuildSource::Dsn(_) => {
+        BuildSource::Dsn(_) | BuildSource::Client(_) => {
             let version = Version::new("");
             Ok(Found::Here(rootless(dbms, version, String::new(), target.clone())))
         }
@@ -101,6 +101,7 @@ fn target(dbms: Dbms, source: &BuildSource) -> String {
         BuildSource::CompiledIn => dbms.to_string(),
         BuildSource::Imported(tag) => tag.clone(),
         BuildSource::Dsn(dsn) => dsn::without_password(dsn),
+        BuildSource::Client(text) => dsn::without_password(text),
     }
 }
 

@@ -7,6 +7,7 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+mod client;
 pub mod config;
 mod config_error;
 mod connection;

@@ -117,7 +117,8 @@ fn filled(made: &FreshFolder, script: &Path, user: &User) -> io::Result<Option<P
         scripts => {
             let folder = made.folder().make(OsStr::new(COPY), 0o700)?;
             for (name, mut script) in scripts {
-                let mut copy = folder.new_file(&name, 0o600)?;
+                let mode = if script.metadata()?.mode() & 0o100 != 0 { 0o700 } else { 0o600 };
+                let mut copy = folder.new_file(&name, mode)?;
                 io::copy(&mut script, &mut copy)?;
                 beneath::give_file(&copy, user.identity())?;
             }
@@ -129,7 +130,7 @@ fn filled(made: &FreshFolder, script: &Path, user: &User) -> io::Result<Option<P
     Ok(copied)
 }
 
-/// The script and the Lua files beside it, opened, if `user` may not read all of them.
+/// The script and the files beside it that are of its language, opened, if `user` may not read all of them.
 ///
 /// Reading them for `user` must not open files of a third: a link, or a file that another user than
 /// the owner of the script has put beside it, is left out.
@@ -137,7 +138,8 @@ fn scripts_to_copy(script: &Path, user: &User) -> io::Result<Vec<(OsString, File
     let name = script.file_name().ok_or_else(|| io::Error::other("the script has no name"))?;
     let above = script.parent().unwrap_or(Path::new("/"));
     let folder = Folder::open(above)?;
-    let is_script = |name: &OsStr| Path::new(name).extension().is_some_and(|end| end == "lua");
+    let language = script.extension();
+    let is_script = |name: &OsStr| language.is_some() && Path::new(name).extension() == language;
     let files = folder.entries()?.into_iter().filter(|entry| entry.kind == FileType::RegularFile);
     let mut beside: Vec<OsString> = files.map(|entry| entry.name).collect();
     beside.retain(|other| other != name && is_script(other));

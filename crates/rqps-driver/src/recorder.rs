@@ -87,6 +87,15 @@ impl Recorder {
         }
     }
 
+    /// Records events that another program has counted, all of one latency. `statements` is the
+    /// client's total so far.
+    pub fn events(&self, latency_ns: u64, count: u64, statements: u64) {
+        let all = &self.latency.counts[step_of(latency_ns)];
+        let sum = u64::from(all.load(Ordering::Relaxed)).saturating_add(count);
+        all.store(u32::try_from(sum).unwrap_or(u32::MAX), Ordering::Relaxed);
+        self.statements.store(statements, Ordering::Relaxed);
+    }
+
     /// Records one error.
     pub fn error(&self) {
         self.errors.fetch_add(1, Ordering::Relaxed);

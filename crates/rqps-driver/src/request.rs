@@ -108,6 +108,9 @@ pub struct DriverRequest {
     pub endpoint: Endpoint,
     /// User, password and database.
     pub login: Login,
+    /// The text of a target that only a program of the user's understands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
     /// Statements to run after connecting, on each session: `SET …`, `PRAGMA …`.
     pub session_setup: Vec<String>,
     /// On a server that rqps does not run: the comment of each table created there.
@@ -221,6 +224,7 @@ impl DriverRequest {
             dialect: Dialect::Fake,
             endpoint: Endpoint::Fake { mean_us: 1, real_time: false },
             login: Login::default(),
+            target: None,
             session_setup: Vec::new(),
             mark: None,
             seed: 1,

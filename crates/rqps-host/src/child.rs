@@ -13,6 +13,7 @@ use std::path::Path;
 use std::process::Command;
 
 use rustix::io::FdFlags;
+use rustix::process::Signal;
 
 use crate::confinement::give_up_rights;
 use crate::user::{self, Identity, UserError};
@@ -148,6 +149,14 @@ pub fn become_user(command: &mut Command, user: Identity) {
     // SAFETY: between fork and exec the closure makes system calls and touches no memory that
     // another thread could hold locked.
     unsafe { command.pre_exec(move || give_up_rights(Some(user))) };
+}
+
+/// Has a program killed when the thread that starts it ends.
+pub fn end_with_thread(command: &mut Command) {
+    let settle = || Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?);
+    // SAFETY: between fork and exec the closure makes one system call and touches no memory that
+    // another thread could hold locked.
+    unsafe { command.pre_exec(settle) };
 }
 
 /// Keeps what this process inherited beside its standard streams from all that it starts.

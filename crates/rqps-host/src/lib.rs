@@ -23,6 +23,7 @@ pub mod fuzzing;
 pub mod give;
 pub mod hardware;
 pub mod host;
+pub mod line_child;
 pub mod lock;
 pub mod mark;
 pub mod noise;

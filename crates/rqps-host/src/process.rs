@@ -12,6 +12,7 @@
 //! This is the lab's side; the warden's is in `warden.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -483,6 +484,31 @@ pub fn owner_of_unix_socket(path: &Path) -> Option<u32> {
     u32::try_from(owner.pid.as_raw_nonzero().get()).ok()
 }
 
+/// The process that listens at a TCP port of this host, as far as this process may look.
+pub fn owner_of_port(port: u16) -> Option<u32> {
+    const LISTENS: &str = "0A";
+    let end = format!(":{port:04X}");
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).ok());
+    let sockets: Vec<String> = tables
+        .iter()
+        .flatten()
+        .flat_map(|table| table.lines().skip(1))
+        .filter_map(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let is_it = fields.get(1)?.ends_with(&end) && *fields.get(3)? == LISTENS;
+            is_it.then(|| format!("socket:[{}]", fields.get(9).copied().unwrap_or_default()))
+        })
+        .collect();
+    let has_it = |pid: &u32| {
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        let mut links = open.filter_map(|entry| fs::read_link(entry.path()).ok());
+        links.any(|link| sockets.iter().any(|socket| link.as_os_str() == socket.as_str()))
+    };
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    // Workers inherit the socket; the first process opened it.
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(has_it).min()
+}
+
 /// Sends a signal; a process that is gone already is no error.
 pub(super) fn send(pid: u32, signal: Signal, name: &'static str) -> Result<(), ProcessError> {
     let Some(target) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
@@ -499,6 +525,13 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+
+    #[test]
+    fn a_listening_port_leads_to_its_process() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert_eq!(owner_of_port(port), Some(std::process::id()));
+    }
 
     #[test]
     fn a_tree_begins_with_its_root_and_holds_its_children() {

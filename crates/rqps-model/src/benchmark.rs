@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::client::{ClientShape, ClientWork};
 use crate::client_hosts::HostsOfClients;
 use crate::insert::{InsertShape, InsertWork};
 use crate::kv::{KvShape, KvWork};
@@ -128,6 +129,7 @@ impl Workload {
             BenchmarkParameters::Pgbench(_) => "the user's own tables".to_owned(),
             BenchmarkParameters::Ycsb(_) => count(self.rows, "record"),
             BenchmarkParameters::Lua(_) => "the tables of the scripts".to_owned(),
+            BenchmarkParameters::Client(_) => "the data of the program".to_owned(),
             BenchmarkParameters::Orders(shape) => count(u64::from(shape.warehouses), "warehouse"),
             // Imported files do not tell it.
             _ if self.rows == 0 => "unknown rows".to_owned(),
@@ -182,6 +184,8 @@ pub enum BenchmarkParameters {
     Lua(Box<LuaShape>),
     /// The order mix.
     Orders(OrdersShape),
+    /// A program of the user's.
+    Client(Box<ClientShape>),
 }
 
 impl BenchmarkParameters {
@@ -192,12 +196,13 @@ impl BenchmarkParameters {
             BenchmarkParameters::Sql(_)
                 | BenchmarkParameters::Pgbench(_)
                 | BenchmarkParameters::Lua(_)
+                | BenchmarkParameters::Client(_)
         )
     }
 
     /// The words of all benchmarks.
-    pub const BENCHMARKS: [&str; 9] =
-        ["sysbench", "insert", "kv", "vector", "sql", "pgbench", "ycsb", "lua", "orders"];
+    pub const BENCHMARKS: [&str; 10] =
+        ["sysbench", "insert", "kv", "vector", "sql", "pgbench", "ycsb", "lua", "orders", "client"];
 
     /// The word after `--bench`.
     pub fn benchmark(&self) -> &'static str {
@@ -211,6 +216,7 @@ impl BenchmarkParameters {
             BenchmarkParameters::Ycsb(_) => "ycsb",
             BenchmarkParameters::Lua(_) => "lua",
             BenchmarkParameters::Orders(_) => "orders",
+            BenchmarkParameters::Client(_) => "client",
         }
     }
 
@@ -463,6 +469,8 @@ loops! {
     Pgbench(PgbenchWork), "pgbench";
     /// A script of sysbench.
     Lua(LuaWork), "lua";
+    /// A program of the user's.
+    Client(ClientWork), "client";
 }
 
 impl From<Script> for StepBody {
@@ -479,6 +487,8 @@ pub enum LoadBody {
     Pgbench(PgbenchLoad),
     /// The commands of a script of sysbench.
     Lua(Box<LuaWork>),
+    /// The load of a program of the user's.
+    Client(ClientWork),
 }
 
 impl LoadBody {
@@ -487,6 +497,7 @@ impl LoadBody {
         match self {
             LoadBody::Pgbench(_) => "pgbench",
             LoadBody::Lua(_) => "lua",
+            LoadBody::Client(_) => "client",
         }
     }
 }

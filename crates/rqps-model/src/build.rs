@@ -25,6 +25,8 @@ pub enum Dbms {
     Rocksdb,
     /// Speedb, a fork of RocksDB with the same C API.
     Speedb,
+    /// Whatever a program of the user's knows: rqps neither runs nor reaches it.
+    Client,
     /// A product that rqps cannot run itself: only in results that were imported.
     Other,
     /// Scripted latencies on a fake clock: no load, no server, the same output every time. For
@@ -53,6 +55,8 @@ impl Dbms {
             Dbms::Sqlite => ("sqlite", &[], Dialect::Sqlite),
             Dbms::Rocksdb => ("rocksdb", &[], Dialect::KeyValue),
             Dbms::Speedb => ("speedb", &[], Dialect::KeyValue),
+            // No SQL of rqps's own.
+            Dbms::Client => ("client", &[], Dialect::KeyValue),
             // Never run; nothing is ever said to it.
             Dbms::Other => ("other", &[], Dialect::Fake),
             Dbms::Fake => ("fake", &[], Dialect::Fake),
@@ -67,7 +71,7 @@ impl Dbms {
 
     /// The DBMS of that name, or `None`. `postgresql` and `pg` are understood too.
     pub fn from_name(name: &str) -> Option<Dbms> {
-        let mut all = Dbms::ALL.into_iter().chain([Dbms::Fake]);
+        let mut all = Dbms::ALL.into_iter().chain([Dbms::Client, Dbms::Fake]);
         all.find(|dbms| {
             let product = dbms.product();
             product.name == name || product.aliases.contains(&name)
@@ -190,9 +194,24 @@ pub enum BuildSource {
     CompiledIn,
     /// `postgres://…`: a server that somebody else runs.
     Dsn(String),
+    /// `client:TEXT`, or an address with a scheme that rqps does not know: for a program of the
+    /// user's.
+    Client(String),
     /// Somebody else's published results, under the tag by which they were published. Such a target
     /// can be reported, not run.
     Imported(String),
+}
+
+impl BuildSource {
+    /// True for a server that somebody else runs: what is loaded there is there in the next block,
+    /// too.
+    pub fn is_elsewhere(&self) -> bool {
+        match self {
+            BuildSource::Dsn(_) => true,
+            BuildSource::Client(text) => text.contains("://"),
+            _ => false,
+        }
+    }
 }
 
 /// Facts about an obtained build. Stored beside it in the cache and in every run.

@@ -9,6 +9,7 @@ pub mod bisection;
 pub mod block;
 pub mod bounded;
 pub mod build;
+pub mod client;
 pub mod client_hosts;
 pub mod compatible;
 pub mod config;

@@ -22,6 +22,13 @@ pub struct Target {
     pub storage_engine: Option<String>,
 }
 
+impl Target {
+    /// True if the DBMS is a library in the process of its clients.
+    pub fn is_in_client(&self) -> bool {
+        self.dbms.is_embedded() && !self.source.is_elsewhere()
+    }
+}
+
 /// A setting of a target: its name and its value.
 pub type Setting<'a> = (&'a str, &'a str);
 

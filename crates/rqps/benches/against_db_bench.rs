@@ -296,6 +296,7 @@ fn run_rqps(
             library: Some(options.library.canonicalize().context("find the library")?),
         },
         login: Login::default(),
+        target: None,
         session_setup: config.text.lines().map(str::to_owned).collect(),
         mark: None,
         seed,

@@ -69,6 +69,7 @@ fn job(dialect: Dialect, endpoint: Endpoint, task: RequestBody) -> DriverRequest
         dialect,
         endpoint,
         login: Login::default(),
+        target: None,
         session_setup: vec![],
         mark: None,
         seed: 42,

@@ -220,6 +220,11 @@ fn scripts_for_sysbench_report_as_before() {
 }
 
 #[test]
+fn programs_of_the_user_report_as_before() {
+    check("client");
+}
+
+#[test]
 fn the_order_mix_reports_as_before() {
     check("orders");
 }
@@ -356,7 +361,8 @@ fn every_metric_is_shown_in_every_form() {
 /// A plan is known by its hash: a result folder is resumed by the plan that it was begun with.
 #[test]
 fn plans_read_as_before() {
-    let sets = ["sysbench", "insert", "kv", "vector", "pgbench", "sql", "lua", "orders", "ycsb"];
+    let sets =
+        ["sysbench", "insert", "kv", "vector", "pgbench", "sql", "lua", "orders", "ycsb", "client"];
     for set in sets {
         let folder = data().join(set);
         let text = fs::read_to_string(folder.join("plan.toml")).unwrap();

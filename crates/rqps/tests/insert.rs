@@ -76,6 +76,7 @@ fn job(dialect: Dialect, endpoint: Endpoint, workload: &Workload, step: &Step) -
         dialect,
         endpoint,
         login: Login::default(),
+        target: None,
         session_setup: match dialect {
             Dialect::Sqlite => vec!["PRAGMA journal_mode = WAL".to_owned()],
             _ => vec![],

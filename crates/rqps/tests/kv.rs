@@ -536,6 +536,7 @@ fn job(data: &Path, action: KvOperation, setup: &[&str], library: &Path) -> Driv
         dialect: Dialect::KeyValue,
         endpoint: Endpoint::File { path: data.to_owned(), library: Some(library.to_owned()) },
         login: Login::default(),
+        target: None,
         session_setup: setup.iter().map(|line| (*line).to_owned()).collect(),
         mark: None,
         seed: 1,

@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod builds;
+#[path = "workloads/client.rs"]
+mod client;
 #[allow(dead_code, reason = "another test reads logs of MySQL, too")]
 #[path = "statements/log.rs"]
 mod log;

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::kind::{Caveat, CaveatKind};
 use crate::comparison::{Comparison, StepComparison, TargetResult};
 use rqps_model::run::{Dataset, StepRecord};
+use rqps_model::target::Target;
 use rqps_model::units::counted;
 use rqps_stats::parallel;
 
@@ -75,7 +76,7 @@ impl<'a> Evidence<'a> {
     /// True if the DBMS of a target runs inside the client.
     pub fn is_embedded(&self, target: usize) -> bool {
         let facts = &self.comparison.targets[target];
-        facts.target.as_ref().is_some_and(|target| target.dbms.is_embedded())
+        facts.target.as_ref().is_some_and(Target::is_in_client)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Reads the declarations of a script by running it without a database.
 
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 
 use super::state::{PREAMBLE, load_script, plain_limit, tell, tell_folders};
@@ -10,7 +9,6 @@ use rqps_driver::confined::{self, ScriptPlaces};
 use rqps_embed::lua::{
     Binding, LuaJit, LuaState, RandomDraw, Report, RowCells, ScriptHost, StatementEnd,
 };
-use rqps_host::command_output;
 use rqps_model::lua::{LuaDeclared, LuaOption};
 
 /// The hidden command that reads a script's declarations in its own process.
@@ -34,20 +32,6 @@ pub fn declared(script: &Path, with_help: bool) -> Result<String, String> {
     let described = described(&mut state, script, (&places, with_help));
     places.clear();
     described
-}
-
-/// As [`declared`], by another process of rqps, so that a crash or a loop ends only that one.
-/// `rqps` is the program with its environment.
-///
-/// # Errors
-///
-/// Also if the process cannot be started.
-pub fn declared_apart(mut rqps: Command, script: &Path, with_help: bool) -> Result<String, String> {
-    rqps.arg(LUA_COMMAND).arg(script).args(with_help.then_some("--with-help"));
-    let output = command_output::run_stranger(rqps);
-    let output = output.map_err(|error| format!("look at {}: {error}", script.display()))?;
-    let text = if output.success() { Ok(output.output) } else { Err(output.errors) };
-    text.map(|text| text.trim().to_owned()).map_err(|text| text.trim().to_owned())
 }
 
 /// Runs a script in a state of this process.

@@ -13,6 +13,6 @@ mod state;
 mod step;
 mod values;
 
-pub use declarations::{LUA_COMMAND, declared, declared_apart};
+pub use declarations::{LUA_COMMAND, declared};
 pub(super) use load::{own_load, request, script};
 pub(super) use step::step_loop;

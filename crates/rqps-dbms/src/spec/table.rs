@@ -5,7 +5,7 @@ use crate::error::DbmsError;
 use crate::site::Site;
 use crate::spec::row::DbmsSpec;
 use crate::sql_server::ServerCalls;
-use crate::{fake, mariadb, mysql, postgres, rocksdb, speedb, sqlite};
+use crate::{client, fake, mariadb, mysql, postgres, rocksdb, speedb, sqlite};
 use rqps_model::build::Dbms;
 use rqps_model::dialect::Dialect;
 
@@ -17,6 +17,7 @@ pub const ALL: &[DbmsSpec] = &[
     sqlite::SPEC,
     rocksdb::SPEC,
     speedb::SPEC,
+    client::SPEC,
     fake::SPEC,
 ];
 

@@ -5,7 +5,7 @@ mod hooks;
 mod registry;
 
 pub use rqps_bench::spec;
-pub use rqps_bench::{orders, pgbench, sql, sysbench, ycsb};
+pub use rqps_bench::{client, orders, pgbench, sql, sysbench, ycsb};
 pub use rqps_bench_insert as insert;
 pub use rqps_bench_kv as kv;
 pub use rqps_bench_lua as lua;

@@ -1,6 +1,6 @@
 //! The list of all benchmarks, and calls of their hooks by workload.
 
-use crate::benchmarks::{insert, kv, lua, orders, pgbench, sql, sysbench, vector, ycsb};
+use crate::benchmarks::{client, insert, kv, lua, orders, pgbench, sql, sysbench, vector, ycsb};
 use rqps_bench::spec::{BenchmarkSpec, StepSet};
 use rqps_driver::DriverPart;
 use rqps_driver::request::RequestBody;
@@ -12,7 +12,7 @@ use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
 
 /// All benchmarks in the order of lists.
-pub static ALL: [&BenchmarkSpec; 9] = [
+pub static ALL: [&BenchmarkSpec; 10] = [
     &sysbench::SPEC,
     &insert::SPEC,
     &kv::SPEC,
@@ -22,6 +22,7 @@ pub static ALL: [&BenchmarkSpec; 9] = [
     &ycsb::SPEC,
     &lua::SPEC,
     &orders::SPEC,
+    &client::SPEC,
 ];
 
 /// Driver hooks of all benchmarks.
@@ -53,6 +54,7 @@ pub fn of(workload: &Workload) -> &'static BenchmarkSpec {
         BenchmarkParameters::Ycsb(_) => &ycsb::SPEC,
         BenchmarkParameters::Lua(_) => &lua::SPEC,
         BenchmarkParameters::Orders(_) => &orders::SPEC,
+        BenchmarkParameters::Client(_) => &client::SPEC,
     }
 }
 

@@ -3,6 +3,7 @@
 mod counting;
 mod loads;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,7 @@ use rqps_host::valgrind::Callgrind;
 use rqps_host::{clock, disk};
 use rqps_model::benchmark::{Phase, Prerequisite, Step};
 use rqps_model::block::BlockRun;
-use rqps_model::build::Version;
+use rqps_model::build::{BuildSource, Version};
 use rqps_model::run::{FORMAT, RunKey, RunRecord, Sitting, Status, StepRecord};
 use rqps_model::sampled::CallGraph;
 use rqps_model::server_settings::CONNECTION;
@@ -362,6 +363,7 @@ impl ActiveRun<'_> {
         tables: Option<&Path>,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
+        self.keep_version(&measured.outcome.facts);
         let rate = step_runner::rate(&measured.outcome, step.rate);
         let (seconds, turns) = (measured.seconds.clone(), measured.turns.clone());
         let counters = measured.counters.clone();
@@ -404,6 +406,17 @@ impl ActiveRun<'_> {
             });
         }
         Ok(())
+    }
+
+    /// A program of the user's says what it talks to.
+    fn keep_version(&mut self, facts: &BTreeMap<String, String>) {
+        let is_client = matches!(self.state.target.source, BuildSource::Client(_));
+        let Some(said) = facts.get("version").filter(|_| is_client) else { return };
+        let mut words = said.split_whitespace();
+        if let Some(version) = words.find(|word| word.starts_with(|c: char| c.is_ascii_digit())) {
+            self.record.manifest.version = Version::new(version);
+        }
+        self.record.manifest.reported.clone_from(said);
     }
 
     /// Goes over to unwinding where the build keeps no frame pointers.

@@ -17,7 +17,7 @@ use rqps_model::target::Target;
 /// The limit is not possible here; the text says why and what to do.
 pub(super) fn group(plan: &Plan, target: &Target) -> Result<Option<MemoryGroup>> {
     let Some(bytes) = plan.memory_limit() else { return Ok(None) };
-    if let BuildSource::Dsn(_) = target.source {
+    if let BuildSource::Dsn(_) | BuildSource::Client(_) = target.source {
         bail!(
             "limit the memory of {}: rqps does not run this server; limit its memory where you \
              start it, and leave memory_limit out",
@@ -41,9 +41,8 @@ pub(super) fn try_out(plan: &Plan) -> Result<()> {
 /// They do not; the text has the numbers.
 pub fn check_together(plan: &Plan, memory_bytes: u64) -> Result<()> {
     let Some(cache) = plan.workload.cache_bytes else { return Ok(()) };
-    let own = |target: &&Target| {
-        !matches!(target.source, BuildSource::Dsn(_)) && target.dbms.dialect() != Dialect::Fake
-    };
+    let own =
+        |target: &&Target| !target.source.is_elsewhere() && target.dbms.dialect() != Dialect::Fake;
     let targets = plan.targets.iter().filter(own).count() as u64;
     let all = targets.saturating_mul(cache);
     if plan.interleave == Interleave::Turns && all > memory_bytes {

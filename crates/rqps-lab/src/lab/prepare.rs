@@ -135,7 +135,7 @@ fn load_or_reuse(
     load: u32,
     progress: &mut Progress<'_>,
 ) -> Result<(KeptLoad, bool)> {
-    if guest::clear_the_way(execution.options, &state.target, progress)? {
+    if guest::clear_the_way(execution.options, &state.target, progress)? || state.is_external() {
         return Ok((KeptLoad::default(), false));
     }
     if let Some(kept) = existing(execution, state, load) {

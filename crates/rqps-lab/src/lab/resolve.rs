@@ -157,6 +157,8 @@ fn configure(
 ) -> Result<Config> {
     if let BuildSource::Dsn(dsn) = &target.source {
         Dsn::parse(dsn).with_context(|| format!("measure {}", target.label))?;
+    }
+    if let BuildSource::Dsn(_) | BuildSource::Client(_) = &target.source {
         let (name, text) = ("its own".to_owned(), String::new());
         return Ok(Config { name, hash: dbms::config::hash(&text), text });
     }

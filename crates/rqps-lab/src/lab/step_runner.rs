@@ -27,6 +27,7 @@ use rqps_host::valgrind::Callgrind;
 use rqps_host::waits::Waits;
 use rqps_host::{clock, confinement, disk};
 use rqps_model::benchmark::{Group, RateUnit, Step};
+use rqps_model::build::BuildSource;
 use rqps_model::datagen::rng::Rng;
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::Endpoint;
@@ -58,6 +59,8 @@ pub(super) struct StepRunner<'a> {
     pub(super) control: &'a mut dyn ControlPlane,
     pub(super) dialect: Dialect,
     pub(super) storage_engine: Option<&'a str>,
+    /// The text for a program of the user's.
+    pub(super) text: Option<&'a str>,
     pub(super) label: &'a str,
     /// Folder for the logs of the driver and of the DBMS.
     pub(super) logs: PathBuf,
@@ -80,6 +83,10 @@ impl<'a> StepRunner<'a> {
             control,
             dialect: target.dbms.dialect(),
             storage_engine: target.storage_engine.as_deref(),
+            text: match &target.source {
+                BuildSource::Client(text) => Some(text),
+                _ => None,
+            },
             label: &target.label,
             logs,
             participant: None,
@@ -143,6 +150,7 @@ impl StepRunner<'_> {
             dialect: self.dialect,
             endpoint,
             login,
+            target: self.text.map(str::to_owned),
             session_setup,
             mark: self.control.guest_place().map(|place| place.mark),
             seed,

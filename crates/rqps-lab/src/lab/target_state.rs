@@ -17,7 +17,7 @@ use rqps_dbms::{self as dbms, ControlPlane, Interrupt, Site};
 use rqps_host::valgrind::Callgrind;
 use rqps_model::answers::{StepAnswers, TableRecord};
 use rqps_model::benchmark::Phase;
-use rqps_model::build::{Build, BuildSource};
+use rqps_model::build::Build;
 use rqps_model::config::Config;
 use rqps_model::run::{LoadRecord, StepRecord};
 use rqps_model::sampled::CallGraph;
@@ -77,7 +77,7 @@ impl TargetState {
 
     /// True for a server that somebody else runs.
     pub(super) fn is_external(&self) -> bool {
-        matches!(self.target.source, BuildSource::Dsn(_))
+        self.target.source.is_elsewhere()
     }
 
     /// True if its caches are meant to hold all data of the workload. Nothing is known of a server

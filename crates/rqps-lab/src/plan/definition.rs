@@ -208,7 +208,7 @@ impl PlanDraft {
     /// The targets that rqps starts itself.
     fn own_targets(&self) -> Vec<Target> {
         let starts = |target: &&Target| {
-            let ours = !matches!(target.source, BuildSource::Dsn(_));
+            let ours = !matches!(target.source, BuildSource::Dsn(_) | BuildSource::Client(_));
             ours && target.dbms.dialect() != Dialect::Fake
         };
         self.targets.iter().filter(starts).cloned().collect()
@@ -359,7 +359,7 @@ impl PlanDraft {
     /// How targets take turns within a step of this plan. rqps stops no process that somebody else
     /// runs, and none of another host.
     pub fn turns_of(&self, step: &Step) -> StepTurns {
-        let is_own = |target: &Target| !matches!(target.source, BuildSource::Dsn(_));
+        let is_own = |target: &Target| !target.source.is_elsewhere();
         let can_stop = self.workload.client_hosts.is_none() && self.targets.iter().all(is_own);
         // Arrivals of events by a schedule need own time.
         let turns = match (step.turns, self.workload.pace) {

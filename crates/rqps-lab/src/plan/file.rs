@@ -16,7 +16,7 @@ use crate::plan::words::{self, TargetParseError};
 use rqps_bench::spec::Interface;
 use rqps_driver::workload::select::SelectError;
 use rqps_model::benchmark::{BackgroundState, BenchmarkParameters, Pace, Phase, Workload};
-use rqps_model::build::BuildSource;
+use rqps_model::build::{BuildSource, Dbms};
 use rqps_model::dialect::Dialect;
 use rqps_model::sql_workload::{PinnedFile, SqlLoad, SqlParameter, SqlShape, SqlStep};
 use rqps_model::target::Target;
@@ -256,7 +256,7 @@ pub(super) fn check(plan: &PlanDraft) -> Result<(), PlanError> {
     if let Some(fault) = plan.blocks.fault().or_else(of_sittings) {
         return wrong(&fault);
     }
-    let external = plan.targets.iter().find(|target| matches!(target.source, BuildSource::Dsn(_)));
+    let external = plan.targets.iter().find(|target| target.source.is_elsewhere());
     if let (Some(target), Some(BackgroundState::Stopped)) = (external, workload.waiting) {
         return wrong(&format!(
             "waiting=stopped stops servers during the turns of others, but rqps does not run {}: \
@@ -447,18 +447,25 @@ fn check_counted_steps(plan: &PlanDraft, target: &Target) -> Result<(), String> 
 
 /// Refuses a benchmark on a DBMS that cannot do it.
 fn check_products(plan: &PlanDraft) -> Result<(), PlanError> {
-    let key_value = benchmarks::of(&plan.workload).speaks == Interface::KeyValue;
-    let speaks = |dialect: Dialect| match dialect {
-        Dialect::KeyValue => key_value,
-        Dialect::Fake => true,
+    let interface = benchmarks::of(&plan.workload).speaks;
+    let key_value = interface == Interface::KeyValue;
+    let speaks = |dbms: Dbms| match (dbms, dbms.dialect()) {
+        (_, Dialect::Fake) => interface != Interface::Client,
+        _ if interface == Interface::Client => true,
+        (Dbms::Client, _) => false,
+        (_, Dialect::KeyValue) => key_value,
         _ => !key_value,
     };
-    if let Some(target) = plan.targets.iter().find(|target| !speaks(target.dbms.dialect())) {
+    if let Some(target) = plan.targets.iter().find(|target| !speaks(target.dbms)) {
         let Target { label, dbms, .. } = target;
-        let hint = if key_value {
-            "the benchmark kv needs rocksdb or speedb"
-        } else {
-            "it has no SQL; use --bench kv (for YCSB with --set ycsb=a,b,c)"
+        let hint = match dbms {
+            Dbms::Client => {
+                "rqps itself knows no such DBMS; use postgres://, mysql:// or mariadb://, or let a \
+                 program of yours talk to it: --bench client:PROGRAM (docs/clients.md)"
+            }
+            Dbms::Fake => "a program has nothing to talk to there",
+            _ if key_value => "the benchmark kv needs rocksdb or speedb",
+            _ => "it has no SQL; use --bench kv (for YCSB with --set ycsb=a,b,c)",
         };
         let benchmark = plan.benchmark();
         return Err(PlanError::Value(format!("run {benchmark} on {label} ({dbms}): {hint}")));
@@ -530,8 +537,12 @@ fn push_canonical(text: &mut String, value: &Value) {
 /// The target as it may be written down: a DSN loses its password.
 pub fn without_password(target: &Target) -> Target {
     let mut target = target.clone();
-    if let BuildSource::Dsn(dsn) = &target.source {
-        target.source = BuildSource::Dsn(dsn::without_password(dsn));
+    match &target.source {
+        BuildSource::Dsn(dsn) => target.source = BuildSource::Dsn(dsn::without_password(dsn)),
+        BuildSource::Client(text) => {
+            target.source = BuildSource::Client(dsn::without_password(text));
+        }
+        _ => {}
     }
     target
 }

@@ -9,7 +9,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::plan::blocks::Blocks;
 use crate::plan::definition::PlanDraft;
 use crate::plan::{cost, order};
-use rqps_model::build::BuildSource;
 use rqps_model::datagen::rng::Rng;
 use rqps_model::target::Target;
 use rqps_model::units;
@@ -79,7 +78,7 @@ impl PlanDraft {
     /// for each sitting: no interval of a single load contains what another load would give.
     pub fn usual_loads(&self) -> u32 {
         let is_loaded = |target: &Target| {
-            let ours = !matches!(target.source, BuildSource::Dsn(_));
+            let ours = !target.source.is_elsewhere();
             ours && !target.dbms.dialect().is_scripted() && self.load_request(target).is_some()
         };
         let phases = self.targets.first().and_then(|first| self.phases(first).ok());

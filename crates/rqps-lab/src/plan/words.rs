@@ -103,6 +103,7 @@ pub fn word(target: &Target) -> String {
         }
         BuildSource::CompiledIn => format!("{dbms}{storage}{config}"),
         BuildSource::Dsn(dsn) => with_dsn_config(dsn, &target.config),
+        BuildSource::Client(text) => format!("{CLIENT}{text}"),
         BuildSource::Imported(tag) => format!("{dbms}={tag}"),
     };
     match parse(&what) {
@@ -128,7 +129,11 @@ fn parse(word: &str) -> Result<(Target, bool), TargetParseError> {
     if let Some(label) = label {
         check_label(word, label)?;
     }
-    let mut target = if rest.contains("://") { running(word, rest)? } else { local(word, rest)? };
+    let mut target = match rest.strip_prefix(CLIENT) {
+        Some(text) => of_client(text),
+        None if rest.contains("://") => running(word, rest)?,
+        None => local(word, rest)?,
+    };
     if let Some(label) = label {
         target.label = label.to_owned();
     }
@@ -183,6 +188,23 @@ fn with_dsn_config(dsn: &str, config: &str) -> String {
     }
 }
 
+/// The beginning of a text for a program of the user's.
+const CLIENT: &str = "client:";
+
+/// A text that only a program of the user's understands.
+fn of_client(text: &str) -> Target {
+    let address = text.split_once("://").map(|(scheme, rest)| {
+        let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+        format!("{scheme}-{}", host.split(['/', '?']).next().unwrap_or_default())
+    });
+    let name = address.unwrap_or_else(|| text.rsplit('/').next().unwrap_or(text).to_owned());
+    let label = label_text(name.trim_start_matches('.'));
+    let label = if label.is_empty() { "client".to_owned() } else { label };
+    let source = BuildSource::Client(text.to_owned());
+    let config = DEFAULT_CONFIG.to_owned();
+    Target { label, dbms: Dbms::Client, source, config, storage_engine: None }
+}
+
 fn running(word: &str, rest: &str) -> Result<Target, TargetParseError> {
     let (rest, config) = split_dsn_config(rest);
     let rest = rest.as_str();
@@ -194,6 +216,8 @@ fn running(word: &str, rest: &str) -> Result<Target, TargetParseError> {
     let (scheme, address) = rest.split_once("://").unwrap_or((rest, ""));
     let dbms = match Dbms::from_name(scheme) {
         Some(dbms) if dbms.dialect().spec().server.is_some() => dbms,
+        // The plan refuses it unless a program of the user's is there to understand it.
+        None if is_scheme(scheme) => return Ok(of_client(rest)),
         _ => {
             let fault = format!("no DBMS has the scheme `{scheme}://`");
             return Err(error(word, &fault, "use postgres://, mysql:// or mariadb://"));
@@ -219,6 +243,12 @@ fn running(word: &str, rest: &str) -> Result<Target, TargetParseError> {
     })
 }
 
+/// True for a scheme of addresses: letters, digits, `+`, `.` and `-` after a letter.
+fn is_scheme(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c))
+}
+
 /// True if this program was built with a library of the DBMS.
 fn is_compiled_in(dbms: Dbms) -> bool {
     let library = spec::of(dbms).and_then(DbmsSpec::library);
@@ -230,7 +260,8 @@ fn local(word: &str, rest: &str) -> Result<Target, TargetParseError> {
                 or a DSN; `rqps builds` lists versions";
     let end = rest.find(['@', '=', ':', '+']).unwrap_or(rest.len());
     let (name, what) = rest.split_at(end);
-    let Some(dbms) = Dbms::from_name(name) else {
+    let named = Dbms::from_name(name).filter(|dbms| *dbms != Dbms::Client);
+    let Some(dbms) = named else {
         let known: Vec<_> = Dbms::ALL.iter().map(|dbms| dbms.name()).collect();
         let fault = format!("unknown DBMS `{name}` (known: {})", known.join(", "));
         return Err(error(word, &fault, hint));
@@ -424,9 +455,10 @@ fn default_label(dbms: Dbms, source: &BuildSource, storage: Option<&str>, config
             let first = packages.first().map(String::as_str).unwrap_or_default();
             format!("{dbms}-{suite}-{first}")
         }
-        BuildSource::CompiledIn | BuildSource::Dsn(_) | BuildSource::Imported(_) => {
-            dbms.name().to_owned()
-        }
+        BuildSource::CompiledIn
+        | BuildSource::Dsn(_)
+        | BuildSource::Client(_)
+        | BuildSource::Imported(_) => dbms.name().to_owned(),
     };
     if let Some(storage) = storage {
         label = format!("{label}+{storage}");
@@ -501,6 +533,19 @@ mod tests {
         let dsn = "postgres://me:secret@db.example:5433/bench?sslmode=require";
         check(dsn, "postgres-db.example", BuildSource::Dsn(dsn.to_owned()), "default");
         check(&format!("prod={dsn}"), "prod", BuildSource::Dsn(dsn.to_owned()), "default");
+        let text = |text: &str| BuildSource::Client(text.to_owned());
+        check(
+            "redis://me:secret@h:7001/0",
+            "redis-h-7001",
+            text("redis://me:secret@h:7001/0"),
+            "default",
+        );
+        check("a=client:/opt/b=1:c", "a", text("/opt/b=1:c"), "default");
+        check("client:/opt/duckdb-2.0.1", "duckdb-2.0.1", text("/opt/duckdb-2.0.1"), "default");
+        check("client:", "client", text(""), "default");
+        let of = |given: &str| word(&targets(&[given.to_owned()]).expect(given)[0]);
+        assert_eq!(of("a=redis://h:1"), "a=client:redis://h:1");
+        assert_eq!(of(&of("client:x y")), "client:x y");
     }
 
     #[test]
@@ -598,12 +643,12 @@ mod tests {
         fails("mysql@", "mysql@VERSION");
         fails("postgres@seventeen", "not a version");
         fails("postgres://localhost/bench", "names no user");
-        fails("redis://localhost", "no DBMS has the scheme `redis://`");
+        fails("re dis://localhost", "no DBMS has the scheme `re dis://`");
         fails("a b=mysql@8.0.33", "not a valid label");
         fails("sqlite:", "no configuration after the colon");
         let twice = ["x=sqlite".to_owned(), "x=sqlite:small".to_owned()];
         assert!(targets(&twice).expect_err("twice").to_string().contains("two targets"));
-        let hidden = targets(&["oops://me:secret@host/".to_owned()]).expect_err("scheme");
+        let hidden = targets(&["oo ps://me:secret@host/".to_owned()]).expect_err("scheme");
         assert!(!hidden.to_string().contains("secret"), "{hidden}");
     }
 }

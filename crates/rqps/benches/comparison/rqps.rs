@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use rqps_bench::spec::CliContext;
+use rqps_bench::spec::look_apart;
 use rqps_bench::sysbench::presets;
-use rqps_bench_lua::driver::declared_apart;
+use rqps_bench_lua::driver::LUA_COMMAND;
 use rqps_driver::event::DriverEvent;
 use rqps_driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
 use rqps_lab::benchmarks::{self, StepSet};
@@ -90,6 +91,7 @@ fn request(subject: &Subject, rows: u64, seed: u64, task: RequestBody) -> Driver
         dialect,
         endpoint,
         login,
+        target: None,
         session_setup,
         mark: None,
         seed,
@@ -163,7 +165,9 @@ fn own_step(
                 what: &[what.to_owned()],
                 options,
                 read: &|path| std::fs::read_to_string(path).map_err(|error| error.to_string()),
-                look: &|script, with_help| declared_apart(Command::new(RQPS), script, with_help),
+                look: &|script, with_help| {
+                    look_apart(Command::new(RQPS), LUA_COMMAND, script, with_help)
+                },
                 note: &|_| {},
             };
             (words.take)(&mut workload, &said)

@@ -125,6 +125,8 @@ pub(super) enum Command {
     ClearBlock(ClearBlockArgs),
     #[command(hide = true)]
     Spinner,
+    #[command(hide = true, name = rqps_bench::client::driver::CLIENT_COMMAND)]
+    LookAtClient { program: PathBuf },
     #[command(hide = true, name = rqps_bench_lua::driver::LUA_COMMAND)]
     LookAtLua {
         script: PathBuf,

@@ -155,6 +155,10 @@ impl Effect {
                 self.add_sources(*dbms, what);
             }
             BuildSource::Dsn(text) => self.add(server(text)),
+            BuildSource::Client(text) => {
+                let entry = Entry::new("target", dsn::without_password(text));
+                self.add(entry.note("handed to the program"));
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use crate::cli::args::ClientHostArgs;
 use rqps_dbms as dbms;
 use rqps_driver::{self as driver, Ending};
 use rqps_host::{confinement, spinner, warden};
-use rqps_lab::benchmarks::{driver_parts, lua};
+use rqps_lab::benchmarks::driver_parts;
 
 /// Time limit for the answer of a host on the same network.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -63,9 +63,9 @@ pub(super) fn spinner() -> Result<()> {
     spinner::serve(io::stdin(), &mut io::stdout()).context("keep CPUs awake")
 }
 
-/// Prints a sysbench script's declarations as JSON; errors go only to stderr.
-pub(super) fn look_at_lua(script: &Path, with_help: bool) -> ExitCode {
-    match lua::driver::declared(script, with_help) {
+/// Prints the declarations of a script or a program as JSON; errors go only to stderr.
+pub(super) fn look(declared: Result<String, String>) -> ExitCode {
+    match declared {
         Ok(declared) => {
             out!("{declared}");
             ExitCode::SUCCESS

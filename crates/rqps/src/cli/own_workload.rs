@@ -11,7 +11,8 @@ use crate::cli::args::GuestOptions;
 use crate::cli::brought::confirm;
 use crate::cli::folders;
 use crate::cli::program::program;
-use rqps_bench::spec::CliContext;
+use rqps_bench::client;
+use rqps_bench::spec::{CliContext, look_apart};
 use rqps_bench_lua as lua;
 use rqps_driver::load_changes;
 use rqps_driver::request::RequestBody;
@@ -101,6 +102,7 @@ pub(super) fn take(
     let read =
         |path: &Path| read_text(path).map_err(|error| format!("read {}: {error}", path.display()));
     let note = |text: &str| info!("rqps: {text}");
+    let look = |file: &Path, with_help| look(name, file, with_help);
     let words_said =
         CliContext { what: &said.what, options, read: &read, look: &look, note: &note };
     let taken = (words.take)(workload, &words_said).map_err(anyhow::Error::msg);
@@ -108,12 +110,16 @@ pub(super) fn take(
     pin(workload, Path::new("/"))
 }
 
-/// The declarations of a user's script.
-fn look(script: &Path, with_help: bool) -> Result<String, String> {
+/// The declarations of a user's script or program.
+fn look(benchmark: &str, file: &Path, with_help: bool) -> Result<String, String> {
     let program = program().map_err(|error| error.to_string())?;
     let mut rqps = child::command(program, ChildTask::Work);
     rqps.env_clear().envs(confinement::environment(folders::variable));
-    lua::driver::declared_apart(rqps, script, with_help)
+    let command = match benchmark {
+        "client" => client::driver::CLIENT_COMMAND,
+        _ => lua::driver::LUA_COMMAND,
+    };
+    look_apart(rqps, command, file, with_help)
 }
 
 /// The text of a file that a user wrote.
@@ -241,7 +247,7 @@ pub(super) fn ask(plan: &Plan, guest: &GuestOptions) -> Result<()> {
     if !plan.is_visitor() {
         return Ok(());
     }
-    let is_guest = |target: &&Target| matches!(target.source, BuildSource::Dsn(_));
+    let is_guest = |target: &&Target| target.source.is_elsewhere();
     let guests: Vec<&Target> = plan.targets.iter().filter(is_guest).collect();
     if let (Some(target), Some(step)) = (guests.first(), after_restore(plan)) {
         bail!(

@@ -13,6 +13,7 @@ use crate::cli::{
     site, vector,
 };
 use rqps_host::child;
+use rqps_lab::benchmarks::{client, lua};
 use rqps_lab::lab::fault;
 use rqps_lab::plan::words;
 
@@ -103,8 +104,11 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Block(words) => block::measure(&words),
         Command::CheckNode(words) => block::check_node(&words),
         Command::ClearBlock(words) => block::clear(&words),
+        Command::LookAtClient { program } => {
+            return Ok(hidden::look(client::driver::declared(&program)));
+        }
         Command::LookAtLua { script, with_help } => {
-            return Ok(hidden::look_at_lua(&script, with_help));
+            return Ok(hidden::look(lua::driver::declared(&script, with_help)));
         }
         Command::Spinner => hidden::spinner().map(|()| exit::FINE),
     }?;

@@ -40,6 +40,7 @@ impl Place {
             dialect: self.dialect,
             endpoint: self.endpoint.clone(),
             login: self.login.clone(),
+            target: None,
             session_setup: setup,
             mark: None,
             seed: 42,
