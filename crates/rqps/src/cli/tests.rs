@@ -7,6 +7,8 @@ use clap::Parser;
 
 use crate::cli::args::{Arguments, Command, Compare};
 use crate::cli::measure;
+use crate::cli::parts;
+use crate::cli::sweep::Sweep;
 use rqps_lab::benchmarks;
 use rqps_lab::plan::words;
 
@@ -112,10 +114,16 @@ fn fault(command: &str) -> Option<String> {
 }
 
 fn plan_fault(compare: &Compare) -> Option<String> {
-    let made = measure::plan_of(&compare.targets, &compare.shape).and_then(|plan| {
-        plan.targets.first().map(|first| plan.phases(first)).transpose().map_err(Into::into)
-    });
-    made.err().map(|error| format!("{error:#}"))
+    let made = || -> anyhow::Result<()> {
+        let sweep = Sweep::of(&compare.sweep)?;
+        let targets = sweep.targets(&compare.targets)?;
+        for part in parts::of(&compare.shape, &sweep)? {
+            let plan = measure::plan_of(&targets, &part.shape)?;
+            plan.targets.first().map(|first| plan.phases(first)).transpose()?;
+        }
+        Ok(())
+    };
+    made().err().map(|error| format!("{error:#}"))
 }
 
 #[test]
