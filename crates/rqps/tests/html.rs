@@ -141,6 +141,7 @@ fn what_is_folded_is_there_when_it_is_wanted() {
     assert_eq!(answer["printedCharts"], answer["plots"], "{answer}");
     assert!(answer["plots"].as_u64().unwrap() >= 3, "{answer}");
     assert_eq!(answer["linked"], true, "{answer}");
+    assert_eq!((&answer["closedFirst"], &answer["sectionOpened"]), (&true.into(), &true.into()));
     assert!(answer["opened"].as_u64().unwrap() > 10, "{answer}");
     assert!(answer["sorts"].as_u64().unwrap() > 3, "{answer}");
     assert_eq!((&answer["leftAsText"], &answer["emptyFolds"]), (&0.into(), &0.into()), "{answer}");

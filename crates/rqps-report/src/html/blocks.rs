@@ -67,21 +67,31 @@ impl Writer {
         }
     }
 
+    fn push_fold(&mut self, html: &mut String, within: &str, fold: &Fold) {
+        let id = format!("{within}-{}", id(&fold.summary));
+        self.push_details(html, &id, &text(&fold.summary), &fold.blocks);
+    }
+
     /// With scripts, the browser keeps folded content as text until someone opens it: layout of
     /// thousands of hidden cells would dominate the load time. Without scripts, the content is
     /// visible.
-    fn push_fold(&mut self, html: &mut String, within: &str, fold: &Fold) {
-        let id = self.unique(&format!("{within}-{}", id(&fold.summary)));
+    pub(super) fn push_details(
+        &mut self,
+        html: &mut String,
+        id: &str,
+        summary: &str,
+        blocks: &[Block],
+    ) {
+        let id = self.unique(id);
         // Such an element cannot contain another one.
         let (open, close) =
             if self.depth == 0 { ("<noscript>", "</noscript>") } else { Default::default() };
         let _ = writeln!(
             html,
-            "<details id=\"{id}\"><summary>{}</summary><div class=\"in\">{open}",
-            text(&fold.summary)
+            "<details id=\"{id}\"><summary>{summary}</summary><div class=\"in\">{open}"
         );
         self.depth += 1;
-        self.push_blocks(html, &id, &fold.blocks);
+        self.push_blocks(html, &id, blocks);
         self.depth -= 1;
         let _ = writeln!(html, "{close}</div></details>");
     }

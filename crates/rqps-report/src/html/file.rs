@@ -264,12 +264,23 @@ fn push_navigation(html: &mut String, sections: &[Section], ids: &[String], fram
     html.push_str("</ul></nav>\n");
 }
 
+/// Sections that are rarely read: closed until somebody wants them.
+const ASIDES: [&str; 10] = [
+    "host", "turns", "method", "efficiency", "other-metrics", "how-to-read", "details", "runs",
+    "settings", "server-settings",
+];
+
 fn push_section(html: &mut String, section: &Section, id: &str, writer: &mut Writer) {
     let _ = writeln!(html, "<section id=\"{id}\">");
-    if !section.heading.is_empty() {
-        let _ = writeln!(html, "<h2>{}</h2>", text(&section.heading));
+    let heading = format!("<h2>{}</h2>", text(&section.heading));
+    if ASIDES.contains(&section.id) && !section.heading.is_empty() {
+        writer.push_details(html, &format!("{id}-all"), &heading, &section.blocks);
+    } else {
+        if !section.heading.is_empty() {
+            let _ = writeln!(html, "{heading}");
+        }
+        writer.push_blocks(html, id, &section.blocks);
     }
-    writer.push_blocks(html, id, &section.blocks);
     html.push_str("</section>\n");
 }
 

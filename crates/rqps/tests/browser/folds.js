@@ -13,6 +13,11 @@ dispatchEvent(new Event("afterprint"));
 const id = /<figure[^>]* id="([^"]+)"/.exec(folds[1].querySelector("noscript").textContent)[1];
 openFor(`#${id}`);
 answer.linked = folds[1].open && document.getElementById(id) !== null;
+// A link to a section that is rarely read.
+const whole = document.getElementById("host-all");
+answer.closedFirst = !whole.open;
+openFor("#host");
+answer.sectionOpened = whole.open && whole.closest("section").id === "host";
 await pause();
 answer.opened = cells(folds[1]);
 answer.sorts = folds[1].querySelectorAll("th button.sort").length;

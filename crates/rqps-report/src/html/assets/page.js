@@ -201,6 +201,8 @@ function openFor(hash) {
   const target = document.getElementById(id);
   if (!target) return;
   for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+  const whole = document.getElementById(`${id}-all`);
+  if (whole) whole.open = true;
   target.scrollIntoView();
 }
 
