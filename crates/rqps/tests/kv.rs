@@ -321,7 +321,7 @@ fn a_full_disk_ends_the_run_and_nothing_is_measured_on_half_a_database() {
     let work_text = work.to_string_lossy();
     let mut words = vec!["compare", &target];
     words.extend(SMALL);
-    words.extend([&*out_text, "--set", "keys=500k", "--work", &work_text]);
+    words.extend([&*out_text, "--set", "keys=500k", "--work", &work_text, "--yes-disk"]);
     let child = rqps(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("start");
     // There was room when it began; somebody else takes it while keys are put.
     wait_for("the driver of fillseq", || driver_of(&child));
