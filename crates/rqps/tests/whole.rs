@@ -609,6 +609,13 @@ fn a_sweep_measures_all_combinations_and_tells_each_effect() {
     let line = effects.lines().find(|line| line.contains("mean_us: 125 / 100")).expect("an effect");
     assert!(line.trim().starts_with("0.79") || line.trim().starts_with("0.80"), "{line}");
     assert!(effects.contains("mean_us 125 with target fake-1.2"), "{effects}");
+    // The configuration of a preset is that of its swept targets, too.
+    let words = ["plan", "postgres@17.2.0", "--preset", "c2s60-4g", "--sweep"];
+    let said = text(&run(&[&words[..], &["pg.work_mem=1MB,2MB"]].concat()).stdout);
+    for value in ["1MB", "2MB"] {
+        let word = format!("postgres@17.2.0:buffered,work_mem={value}");
+        assert!(said.contains(&word), "{said}");
+    }
     let fails = |sweep: &str, part: &str| {
         let said = text(&run(&["plan", "fake@1", "--sweep", sweep]).stderr);
         assert!(said.contains(part), "{said}");

@@ -122,11 +122,10 @@ fn compare_part(words: &Compare, shape: &WorkloadArgs, folders: &Folders) -> Res
 /// The plan of `rqps compare` and `rqps plan`, for a host with so many CPUs if it is not this one.
 fn compared(words: &Compare, shape: &WorkloadArgs, cpus: Option<usize>) -> Result<Plan> {
     let targets = source_tree::targets(&words.targets)?;
-    let targets = Sweep::of(&words.sweep)?.targets(&targets)?;
     if targets.is_empty() {
         bail!("compare: name a TARGET or more, such as `rqps compare sqlite sqlite:small-cache`");
     }
-    let (mut plan, file) = drafted_for(&targets, shape, cpus)?;
+    let (mut plan, file) = drafted_for(&targets, shape, &Sweep::of(&words.sweep)?, cpus)?;
     own_workload::allow_shell(&mut plan, words.guest.allow_shell)?;
     if shape.loads.is_none() {
         plan.loads = plan.usual_loads();
@@ -312,12 +311,13 @@ pub(super) fn drafted(
     targets: &[String],
     shape: &WorkloadArgs,
 ) -> Result<(PlanDraft, Option<PathBuf>)> {
-    drafted_for(targets, shape, None)
+    drafted_for(targets, shape, &Sweep::default(), None)
 }
 
 fn drafted_for(
     targets: &[String],
     shape: &WorkloadArgs,
+    sweep: &Sweep,
     cpus: Option<usize>,
 ) -> Result<(PlanDraft, Option<PathBuf>)> {
     let cpus = cpus.unwrap_or_else(|| affinity::allowed_cpus().len());
@@ -363,7 +363,7 @@ fn drafted_for(
     };
     benchmarks::finish(&mut workload);
     let preset = (spec.preset)(&shape.preset);
-    let mut all = configured(targets, preset.config)?;
+    let mut all = sweep.targets(configured(targets, preset.config)?)?;
     target_settings::put(&mut all, &of_targets)?;
     let interleave = interleave(shape, &all, &workload, preset.is_published);
     let mut plan = PlanDraft {

@@ -78,17 +78,17 @@ impl Sweep {
         Ok(sweep)
     }
 
-    /// The words of all targets: one for each combination of settings that it takes.
+    /// All targets: one for each combination of settings that one of these takes.
     ///
     /// # Errors
-    /// A word names no target, or no target takes a setting.
-    pub(super) fn targets(&self, said: &[String]) -> Result<Vec<String>> {
+    /// No target takes a setting, or one has no word any more.
+    pub(super) fn targets(&self, configured: Vec<Target>) -> Result<Vec<Target>> {
         if self.of_targets.is_empty() {
-            return Ok(said.to_vec());
+            return Ok(configured);
         }
         let mut targets = Vec::new();
         let mut is_taken = vec![false; self.of_targets.len()];
-        for target in words::targets(said)? {
+        for target in configured {
             let mut all = vec![target];
             for (values, is_taken) in self.of_targets.iter().zip(&mut is_taken) {
                 let settings = target_settings::divide(values)?.0;
@@ -116,6 +116,6 @@ impl Sweep {
         if let Some(at) = is_taken.iter().position(|is_taken| !is_taken) {
             bail!("sweep {}: rqps starts no target that takes it", self.of_targets[at].join(", "));
         }
-        Ok(targets.iter().map(words::word).collect())
+        Ok(words::targets(&targets.iter().map(words::word).collect::<Vec<_>>())?)
     }
 }
