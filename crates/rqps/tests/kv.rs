@@ -322,11 +322,16 @@ fn a_full_disk_ends_the_run_and_nothing_is_measured_on_half_a_database() {
     let mut words = vec!["compare", &target];
     words.extend(SMALL);
     words.extend([&*out_text, "--set", "keys=500k", "--work", &work_text, "--yes-disk"]);
-    let child = rqps(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("start");
-    // There was room when it began; somebody else takes it while keys are put.
+    let mut child =
+        rqps(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("start");
+    // There was room when it began; somebody else takes it while keys are put, and what failing
+    // writes give back, too.
     wait_for("the driver of fillseq", || driver_of(&child));
     let mut filler = std::fs::File::create(mount.folder.join("filler")).expect("filler");
-    while std::io::Write::write_all(&mut filler, &[1; 1 << 16]).is_ok() {}
+    while child.try_wait().expect("wait").is_none() {
+        while std::io::Write::write_all(&mut filler, &[1; 1 << 12]).is_ok() {}
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let output = child.wait_with_output().expect("wait");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(4), "{said}");

@@ -2,7 +2,7 @@
 //! state. A database without one is never opened, filled or removed.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,10 @@ pub struct Marker {
     /// The process that changed it last.
     pub process: u32,
 }
+
+/// Bytes of the file. A reason fits in place of the state before, which needs no new space on a
+/// full disk.
+const ROOM: usize = 4096;
 
 /// State of a database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,22 +67,29 @@ impl Marker {
         serde_json::from_slice(bytes).ok()
     }
 
-    /// The content of the file.
+    /// The content of the file, with spaces up to [`ROOM`].
     ///
     /// # Errors
     /// None in practice.
     pub fn text(&self) -> io::Result<Vec<u8>> {
-        Ok(serde_json::to_vec(self)?)
+        let mut text = serde_json::to_vec(self)?;
+        text.resize(text.len().max(ROOM), b' ');
+        Ok(text)
     }
 
-    /// Writes the file, at once or not at all.
+    /// Writes the file, at once or not at all; on a full disk over the one that is there.
     ///
     /// # Errors
     /// The folder cannot be written.
     pub fn write(&self, data: &Path) -> io::Result<()> {
-        let partial = data.join(format!(".{FILE}.partial"));
-        fs::write(&partial, self.text()?)?;
-        fs::rename(&partial, data.join(FILE))
+        let (partial, text) = (data.join(format!(".{FILE}.partial")), self.text()?);
+        match fs::write(&partial, &text).and_then(|()| fs::rename(&partial, data.join(FILE))) {
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                let there = fs::OpenOptions::new().write(true).open(data.join(FILE));
+                there.and_then(|mut file| file.write_all(&text))
+            }
+            written => written,
+        }
     }
 }
 
