@@ -120,7 +120,7 @@ fn compare_part(words: &Compare, shape: &WorkloadArgs, folders: &Folders) -> Res
 }
 
 /// The plan of `rqps compare` and `rqps plan`, for a host with so many CPUs if it is not this one.
-fn compared(words: &Compare, shape: &WorkloadArgs, cpus: Option<usize>) -> Result<Plan> {
+pub(super) fn compared(words: &Compare, shape: &WorkloadArgs, cpus: Option<usize>) -> Result<Plan> {
     let targets = source_tree::targets(&words.targets)?;
     if targets.is_empty() {
         bail!("compare: name a TARGET or more, such as `rqps compare sqlite sqlite:small-cache`");

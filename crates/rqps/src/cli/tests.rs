@@ -116,9 +116,8 @@ fn fault(command: &str) -> Option<String> {
 fn plan_fault(compare: &Compare) -> Option<String> {
     let made = || -> anyhow::Result<()> {
         let sweep = Sweep::of(&compare.sweep)?;
-        let targets = sweep.targets(&compare.targets)?;
         for part in parts::of(&compare.shape, &sweep)? {
-            let plan = measure::plan_of(&targets, &part.shape)?;
+            let plan = measure::compared(compare, &part.shape, None)?;
             plan.targets.first().map(|first| plan.phases(first)).transpose()?;
         }
         Ok(())
