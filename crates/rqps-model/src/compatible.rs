@@ -26,6 +26,12 @@ pub struct CompatibleServer {
     pub limits: &'static str,
     /// Address of the documentation.
     pub source: &'static str,
+    /// The version on which rqps itself ran a comparison, and the day.
+    pub tried: &'static str,
+    /// Schemes of DSNs that mean it, besides those of its dialect.
+    pub schemes: &'static [&'static str],
+    /// The port of a DSN with such a scheme that names none.
+    pub port: u16,
     /// The vendor whose terms for published results hold wherever the server runs. Empty if anybody
     /// may run it: then the host of the DSN decides.
     pub vendor: &'static str,
@@ -55,6 +61,9 @@ const PLAIN: CompatibleServer = CompatibleServer {
     refused: "",
     limits: "",
     source: "",
+    tried: "not tried",
+    schemes: &[],
+    port: 0,
     vendor: "",
 };
 
@@ -68,6 +77,8 @@ pub const COMPATIBLE: [CompatibleServer; 11] = [
         isolation: "serializable",
         limits: "sequences are not dense; fillfactor has no effect; no pg_stat_* counters",
         source: "https://www.cockroachlabs.com/docs/stable/postgresql-compatibility",
+        schemes: &["cockroachdb"],
+        port: 26257,
         ..PLAIN
     },
     CompatibleServer {
@@ -78,6 +89,8 @@ pub const COMPATIBLE: [CompatibleServer; 11] = [
         isolation: "read committed, executed as snapshot unless the cluster enables it",
         limits: "an index on a primary key is hashed unless it says ASC, so ranges scan the table",
         source: "https://docs.yugabyte.com/preview/explore/transactions/isolation-levels/",
+        schemes: &["yugabyte", "yugabytedb"],
+        port: 5433,
         ..PLAIN
     },
     CompatibleServer {
@@ -139,6 +152,8 @@ pub const COMPATIBLE: [CompatibleServer; 11] = [
         conflicts: &["8002", "8005", "8022", "8028", "9007"],
         limits: "AUTO_INCREMENT is not dense; no InnoDB counters",
         source: "https://docs.pingcap.com/tidb/stable/error-codes",
+        schemes: &["tidb"],
+        port: 4000,
         ..PLAIN
     },
     CompatibleServer {
@@ -204,6 +219,11 @@ impl CompatibleServer {
                 Sign::Version(_) | Sign::Host(_) => false,
             })
         })
+    }
+
+    /// The server that a scheme of DSNs means.
+    pub fn of_scheme(scheme: &str) -> Option<&'static CompatibleServer> {
+        COMPATIBLE.iter().find(|row| row.schemes.contains(&scheme))
     }
 
     /// The version of a server that is recognised, as runs keep it.
@@ -290,6 +310,7 @@ mod tests {
     fn rows_fit_the_dialects_and_the_terms() {
         for row in &COMPATIBLE {
             assert!(row.source.starts_with("https://"), "{}", row.name);
+            assert_eq!(row.port > 0, !row.schemes.is_empty(), "{}", row.name);
             let terms = Terms::of_vendor(row.vendor);
             assert_eq!(terms.is_some(), !row.vendor.is_empty(), "{}", row.name);
             let is_conflict = |code: &&str| row.dialect.is_conflict(code);
@@ -308,6 +329,11 @@ mod tests {
             let codes = row.conflicts.join(", ");
             for part in [row.source, row.isolation, &codes, row.limits, row.refused] {
                 assert!(line.contains(part), "{}: {part}", row.name);
+            }
+            assert!(line.ends_with(&format!(" | {} |", row.tried)), "{}: {}", row.name, row.tried);
+            for scheme in row.schemes {
+                let port = format!("| `{scheme}://` | {} | {} |", row.name, row.port);
+                assert!(page.contains(&port), "{port}");
             }
         }
     }

@@ -32,7 +32,7 @@ pub struct Terms {
 }
 
 /// All vendors, sorted by name. A row says only what its source says; docs/terms.md shows it.
-pub const TERMS: [Terms; 11] = [
+pub const TERMS: [Terms; 12] = [
     Terms {
         vendor: "Amazon Web Services",
         services: "Aurora, Aurora DSQL, RDS",
@@ -131,6 +131,17 @@ pub const TERMS: [Terms; 11] = [
         source: "https://www.singlestore.com/legal/",
         date: "searched 2026-11-23",
         hosts: &[".singlestore.com", ".memsql.com"],
+    },
+    Terms {
+        vendor: "Snowflake",
+        services: "Snowflake",
+        publishing: Publishing::Conditions,
+        rule: "publish all information necessary to replicate the test; tests that involve \
+               previews may not be published",
+        source: "Acceptable Use Policy, https://www.snowflake.com/legal/acceptable-use-policy/, as \
+                 quoted in https://github.com/ClickHouse/ClickBench/blob/main/snowflake/README.md",
+        date: "quotation without a date, read 2026-11-27",
+        hosts: &[".snowflakecomputing.com"],
     },
     Terms {
         vendor: "Yugabyte",

@@ -44,10 +44,10 @@ pub fn sentence(terms: &Terms) -> String {
     )
 }
 
-/// By the host of its DSN, else by what the server said of itself.
+/// By the host of its DSN or address, else by what the server said of itself.
 fn of_target(target: &TargetFacts) -> Option<&'static Terms> {
     let wanted = target.target.as_ref()?;
-    let BuildSource::Dsn(dsn) = &wanted.source else { return None };
+    let (BuildSource::Dsn(dsn) | BuildSource::Client(dsn)) = &wanted.source else { return None };
     let place = dsn.split("//").nth(1)?.split(['/', '?']).next()?;
     let host = place.rsplit('@').next()?.split(':').next()?;
     let of_version = |reported: &str| match CompatibleServer::of_reported(reported) {
@@ -71,7 +71,10 @@ mod tests {
         let target = Target {
             label: "a".to_owned(),
             dbms,
-            source: BuildSource::Dsn(dsn.to_owned()),
+            source: match dbms {
+                Dbms::Client => BuildSource::Client(dsn.to_owned()),
+                _ => BuildSource::Dsn(dsn.to_owned()),
+            },
             config: String::new(),
             storage_engine: None,
         };
@@ -95,6 +98,9 @@ mod tests {
         let aurora = "postgres://u@db.abc.rds.amazonaws.com:5432/d?sslmode=require";
         assert_eq!(postgres(aurora, "16.4"), Some("Amazon Web Services"));
         assert_eq!(postgres("postgres://u@10.0.0.1/d", "17.2 [Neon]"), Some("Neon"));
+        let snowflake = "snowflake://u@a.snowflakecomputing.com/d";
+        assert_eq!(vendor(Dbms::Client, snowflake, ""), Some("Snowflake"));
+        assert_eq!(vendor(Dbms::Client, "/opt/duckdb", ""), None);
         // Anybody may run these.
         assert_eq!(postgres("postgres://u@10.0.0.1/d", "13.0.0 [CockroachDB]"), None);
         assert_eq!(postgres("postgres://u@10.0.0.1/d", "17.2"), None);

@@ -19,11 +19,12 @@ mod parts;
 mod scheme;
 
 use self::parts::Parts;
-use self::scheme::{is_option, known_scheme, split_options, variable};
+use self::scheme::{is_option, split_options, variable};
 use rqps_model::dialect::Dialect;
 
 pub use fault::DsnError;
 pub use name::Dsn;
+pub use scheme::known_scheme;
 
 impl Dsn {
     /// True if the text looks like a DSN rather than the name of a build or a path.

@@ -145,7 +145,8 @@ fn parse(word: &str) -> Result<(Target, bool), TargetParseError> {
 pub fn label_of(word: &str) -> Option<(&str, &str)> {
     let (before, rest) = word.split_once('=')?;
     let is_dbms = |name: &str| Dbms::from_name(name).is_some();
-    let is_target = |mark| rest.split_once(mark).is_some_and(|(name, _)| is_dbms(name));
+    let names = |name: &str| is_dbms(name) || dsn::known_scheme(name).is_some();
+    let is_target = |mark| rest.split_once(mark).is_some_and(|(name, _)| names(name));
     let is_label = !is_dbms(before) || ["@", "=", "://"].into_iter().any(is_target);
     (is_label && !before.contains(['/', '@', ':'])).then_some((before, rest))
 }
@@ -214,10 +215,10 @@ fn running(word: &str, rest: &str) -> Result<Target, TargetParseError> {
         return Err(error(word, "rqps_config names no variant", hint));
     }
     let (scheme, address) = rest.split_once("://").unwrap_or((rest, ""));
-    let dbms = match Dbms::from_name(scheme) {
-        Some(dbms) if dbms.dialect().spec().server.is_some() => dbms,
+    let dbms = match (dsn::known_scheme(scheme), Dbms::from_name(scheme)) {
+        (Some((dbms, _)), _) => dbms,
         // The plan refuses it unless a program of the user's is there to understand it.
-        None if is_scheme(scheme) => return Ok(of_client(rest)),
+        (None, None) if is_scheme(scheme) => return Ok(of_client(rest)),
         _ => {
             let fault = format!("no DBMS has the scheme `{scheme}://`");
             return Err(error(word, &fault, "use postgres://, mysql:// or mariadb://"));
@@ -233,9 +234,11 @@ fn running(word: &str, rest: &str) -> Result<Target, TargetParseError> {
         ("", Some(service)) => service.to_owned(),
         _ => host,
     };
+    // `cockroachdb://` says more than its protocol.
+    let server = if Dbms::from_name(scheme).is_some() { dbms.name() } else { scheme };
     let of_config = if config == DEFAULT_CONFIG { String::new() } else { format!(".{config}") };
     Ok(Target {
-        label: format!("{dbms}-{}{of_config}", label_text(&host)),
+        label: format!("{server}-{}{of_config}", label_text(&host)),
         dbms,
         source: BuildSource::Dsn(rest.to_owned()),
         config,
@@ -533,7 +536,11 @@ mod tests {
         let dsn = "postgres://me:secret@db.example:5433/bench?sslmode=require";
         check(dsn, "postgres-db.example", BuildSource::Dsn(dsn.to_owned()), "default");
         check(&format!("prod={dsn}"), "prod", BuildSource::Dsn(dsn.to_owned()), "default");
+        let dsn = |text: &str| BuildSource::Dsn(text.to_owned());
+        check("cockroachdb://u@h/d", "cockroachdb-h", dsn("cockroachdb://u@h/d"), "default");
+        check("mysql=tidb://u@h:1/d", "mysql", dsn("tidb://u@h:1/d"), "default");
         let text = |text: &str| BuildSource::Client(text.to_owned());
+        check("mongodb+srv://u@h/d", "mongodb+srv-h", text("mongodb+srv://u@h/d"), "default");
         check(
             "redis://me:secret@h:7001/0",
             "redis-h-7001",

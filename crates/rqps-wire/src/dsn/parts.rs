@@ -49,7 +49,7 @@ const MYSQL_CONSENT: [&str; 3] =
     ["get-server-public-key", "server-public-key-path", "enable-cleartext-plugin"];
 
 impl Parts {
-    fn default_of(dbms: Dbms) -> Parts {
+    fn default_of(dbms: Dbms, port: u16) -> Parts {
         Parts {
             dbms,
             user: String::new(),
@@ -57,7 +57,7 @@ impl Parts {
             password_variable: None,
             database: String::new(),
             host: String::new(),
-            port: dbms.dialect().spec().server.as_ref().map_or(0, |server| server.port),
+            port,
             socket: String::new(),
             service: None,
             tls_mode: String::new(),
@@ -72,10 +72,10 @@ impl Parts {
     /// Parses a DSN. Its parts replace those of the service.
     pub(super) fn read(text: &str, service: &[(String, String)]) -> Result<Parts, DsnError> {
         let (scheme, rest) = text.split_once("://").unwrap_or((first_word(text), ""));
-        let Some(dbms) = known_scheme(scheme) else {
+        let Some((dbms, port)) = known_scheme(scheme) else {
             return Err(DsnError::Scheme(scheme.to_owned()));
         };
-        let mut parts = Parts::default_of(dbms);
+        let mut parts = Parts::default_of(dbms, port);
         for (name, value) in service {
             parts.set_from_service(name, value)?;
         }

@@ -1,6 +1,7 @@
 //! Words and separators of DSNs.
 
 use rqps_model::build::Dbms;
+use rqps_model::compatible::CompatibleServer;
 use rqps_model::dialect::SocketName;
 
 /// The name in a password of the form `${NAME}`.
@@ -13,8 +14,14 @@ pub(super) fn variable(password: &str) -> Option<&str> {
     (!name.is_empty() && is_name(name)).then_some(name)
 }
 
-pub(super) fn known_scheme(scheme: &str) -> Option<Dbms> {
-    Dbms::from_name(scheme).filter(|dbms| dbms.dialect().spec().server.is_some())
+/// The DBMS whose protocol a scheme means, and the port of a DSN that names none.
+pub fn known_scheme(scheme: &str) -> Option<(Dbms, u16)> {
+    if let Some(row) = CompatibleServer::of_scheme(scheme) {
+        let dbms = Dbms::ALL.into_iter().find(|dbms| dbms.dialect() == row.dialect)?;
+        return Some((dbms, row.port));
+    }
+    let dbms = Dbms::from_name(scheme)?;
+    Some((dbms, dbms.dialect().spec().server.as_ref()?.port))
 }
 
 /// True for Postgres, where the host may be the folder of the socket. DSNs of MySQL name the

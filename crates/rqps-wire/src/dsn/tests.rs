@@ -53,6 +53,14 @@ fn check(text: &str, expected: &str) {
 fn reads_all_forms() {
     check("postgres://u:p@h:6000/d", "postgres h:6000 u p d");
     check("postgresql://u@h", "postgres h:5432 u  ");
+    check("cockroachdb://root@h/d", "postgres h:26257 root  d");
+    check("yugabyte://u@h", "postgres h:5433 u  ");
+    check("yugabytedb://u@h:7/d", "postgres h:7 u  d");
+    check("tidb://u@h", "mysql h:4000 u  ");
+    check(
+        "mongodb://u@h",
+        "the DSN begins with 'mongodb' instead of postgres://, postgresql://, mysql:// or mariadb://",
+    );
     check("postgres://u:p%40%2F%3a@h/d%20e", "postgres h:5432 u p@/: d e");
     check("postgres://u:p@q@h/d", "postgres h:5432 u p@q d");
     check("postgres://u@[::1]:7/d", "postgres ::1:7 u  d");

@@ -89,6 +89,8 @@ fn what_no_program_can_do_is_refused_with_the_way_out() {
             &[],
             "let a program of yours talk to it: --bench client:PROGRAM",
         ),
+        ("mongodb://u@h,i/d", "sysbench", &[], "--bench client:PROGRAM"),
+        ("mongodb+srv://u@h/d", "sysbench", &[], "--bench client:PROGRAM"),
         ("client:x", "sysbench", &[], "--bench client:PROGRAM"),
         ("fake@1", &fake(), &[], "a program has nothing to talk to there"),
         ("client:x", "client:", &[], "it needs a program"),
@@ -124,5 +126,42 @@ fn the_helper_for_python_measures_sqlite() {
     for step in steps {
         assert_eq!(step["status"], "complete", "{step}");
         assert!(step["outcome"]["events"].as_u64() > Some(10), "{step}");
+    }
+}
+
+/// Events with and without a promise, and one in three that fails.
+const NODE_CLIENT: &str = r#"#!/usr/bin/env node
+const { Failed, serve } = require('./rqps_client.js');
+const wait = () => new Promise(setImmediate);
+serve({
+  steps: { now: 'point', later: 'write' },
+  open({ target }) { console.log('a word'); this.count = 0; return `Node ${target}`; },
+  async load(rows, loading) { await wait(); loading(1); return rows; },
+  now() { this.count += 1; if (this.count % 3 === 0) throw new Failed('busy'); },
+  async later() { this.now(); await wait(); },
+});
+"#;
+
+#[test]
+fn the_helper_for_node_counts_events_and_failures() {
+    let test = "the_helper_for_node_counts_events_and_failures";
+    if !Path::new("/usr/bin/node").exists() {
+        return skipped::note(test, "no /usr/bin/node");
+    }
+    let _turn = turn();
+    let folder = tempfile::tempdir().unwrap();
+    let helper = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/node/rqps_client.js");
+    fs::copy(helper, folder.path().join("rqps_client.js")).unwrap();
+    fs::write(folder.path().join("app.js"), NODE_CLIENT).unwrap();
+    let chmod = Command::new("chmod").args(["+x", "app.js"]).current_dir(folder.path()).status();
+    assert!(chmod.unwrap().success());
+    let output = compare(folder.path(), &["client:x"], "client:app.js", &["--set", "rows=300"]);
+    let steps = steps(&folder.path().join("out"), "x");
+    assert_eq!(steps.len(), 2, "{}", said(&output));
+    for step in steps {
+        assert_eq!(step["status"], "complete", "{step}");
+        assert_eq!(step["outcome"]["facts"]["version"], "Node x");
+        assert!(step["outcome"]["events"].as_u64() > Some(10), "{step}");
+        assert!(step["outcome"]["errors"]["busy"].as_u64() > Some(3), "{step}");
     }
 }
