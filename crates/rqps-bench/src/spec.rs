@@ -235,8 +235,12 @@ pub fn look_apart(
     rqps.arg(command).arg(file).args(with_help.then_some("--with-help"));
     let output = command_output::run_stranger(rqps);
     let output = output.map_err(|error| format!("look at {}: {error}", file.display()))?;
-    let text = if output.success() { Ok(output.output) } else { Err(output.errors) };
-    text.map(|text| text.trim().to_owned()).map_err(|text| text.trim().to_owned())
+    match output.errors.trim() {
+        _ if output.success() => Ok(output.output.trim().to_owned()),
+        // The code may have ended its reader.
+        "" => Err(format!("look at {}: its reader {}", file.display(), output.how())),
+        said => Err(said.to_owned()),
+    }
 }
 
 /// The counted runs of a benchmark.
@@ -321,4 +325,23 @@ impl DataSize {
 /// Rows of all tables after the load.
 pub fn all_rows(workload: &Workload) -> u64 {
     u64::from(workload.tables) * workload.rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rqps_host::child::{ChildTask, command};
+
+    #[test]
+    fn a_reader_that_is_killed_is_told() {
+        let look = |script: &str| {
+            let mut sh = command("sh", ChildTask::Work);
+            sh.args(["-c", script]);
+            look_apart(sh, "look", Path::new("evil.sh"), false)
+        };
+        assert_eq!(look("echo it"), Ok("it".to_owned()));
+        assert_eq!(look("echo why >&2; exit 1"), Err("why".to_owned()));
+        let killed = "look at evil.sh: its reader was killed by signal 9";
+        assert_eq!(look("kill -9 $$"), Err(killed.to_owned()));
+    }
 }

@@ -98,7 +98,12 @@ impl Recorder {
 
     /// Records one error.
     pub fn error(&self) {
-        self.errors.fetch_add(1, Ordering::Relaxed);
+        self.errors(1);
+    }
+
+    /// Records errors that another program has counted.
+    pub fn errors(&self, count: u64) {
+        self.errors.fetch_add(count, Ordering::Relaxed);
     }
 }
 

@@ -21,8 +21,8 @@ use crate::user::{self, Identity, UserError};
 /// The variables of every child.
 const OF_ALL: &[&str] = &["PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "RUST_BACKTRACE"];
 
-/// PATH where this process has none.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// PATH where this process has none, or that of root.
+pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The task of a child, which decides about its variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Signal};
 use rustix::stdio;
 
+use crate::child;
 use crate::user::{Identity, is_root};
 
 /// The environment variables that such code finds, if they are set.
@@ -24,11 +25,14 @@ const LUA_PATH: &str = "LUA_PATH";
 /// Their numbers are below.
 const STANDARD_STREAMS: RawFd = 3;
 
-/// The environment of a process for such code. It works in another folder, so relative places of
-/// modules become absolute.
+/// The environment of a process for such code, without the PATH of root. It works in another
+/// folder, so relative places of modules become absolute.
 pub fn environment(variable: impl Fn(&str) -> Option<String>) -> Vec<(&'static str, String)> {
     let mut all: Vec<(&'static str, String)> =
         VARIABLES.into_iter().filter_map(|name| Some((name, variable(name)?))).collect();
+    for (_, path) in all.iter_mut().filter(|(name, _)| is_root() && *name == "PATH") {
+        child::PATH.clone_into(path);
+    }
     if let Some(places) = variable(LUA_PATH) {
         all.push((LUA_PATH, absolute_places(&places)));
     }
@@ -178,7 +182,7 @@ fn succeeded(code: libc::c_int) -> io::Result<libc::c_int> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{child, command_output};
+    use crate::command_output;
 
     #[test]
     fn what_a_stranger_leaves_running_is_ended() {
@@ -209,6 +213,7 @@ mod tests {
         });
         let here = std::path::absolute("lib/?.lua").unwrap().display().to_string();
         let places = format!("{here};/opt/?.lua;;");
-        assert_eq!(all, [("PATH", "path".to_owned()), ("LUA_PATH", places)]);
+        let path = if is_root() { child::PATH } else { "path" };
+        assert_eq!(all, [("PATH", path.to_owned()), ("LUA_PATH", places)]);
     }
 }

@@ -1,6 +1,7 @@
 //! A program that answers lines with lines. What it says is bounded, and how long it takes.
 
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -17,6 +18,8 @@ use rqps_model::escape;
 pub const LINE_MAX: usize = 1 << 20;
 /// Bytes that are kept of the end of its standard error.
 const LAST_WORDS: usize = 4 << 10;
+/// Bytes for which a pipe that can be written to has room.
+const PIECE: usize = 4 << 10;
 /// Characters of a line that an error shows.
 const SHOWN: usize = 200;
 /// The time in which it may end by itself once its input has.
@@ -28,6 +31,9 @@ pub enum LineFault {
     /// It takes too long.
     #[error("gave no answer within {} s", .0.as_secs_f64())]
     Silent(Duration),
+    /// It does not read.
+    #[error("did not read its question within {} s", .0.as_secs_f64())]
+    Deaf(Duration),
     /// It has ended, or closed its output.
     #[error("ended ({0})")]
     Ended(String),
@@ -88,21 +94,27 @@ impl LineChild {
         self.child.id()
     }
 
-    /// Sends a line, which is short. One that it wrote before is a fault.
+    /// Sends a line. One that it wrote before is a fault.
     ///
     /// # Errors
-    /// It has ended, or has said more than it was asked for.
-    pub fn say(&mut self, line: &str) -> Result<(), LineFault> {
-        if !self.unread.is_empty() || self.is_readable(Duration::ZERO)? {
+    /// It has ended, does not read in time, or has said more than it was asked for.
+    pub fn say(&mut self, line: &str, patience: Duration) -> Result<(), LineFault> {
+        if !self.unread.is_empty() || is_ready(&self.output, PollFlags::IN, Duration::ZERO)? {
             // What comes is a line that nobody asked for, or the end.
             let unasked = self.hear(END_PATIENCE)?;
             return Err(LineFault::Unasked(shown(&unasked)));
         }
-        let Some(input) = &mut self.input else { return Err(self.ended()) };
-        match input.write_all(format!("{line}\n").as_bytes()) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(self.ended()),
-            sent => Ok(sent?),
+        for piece in format!("{line}\n").as_bytes().chunks(PIECE) {
+            let Some(input) = &mut self.input else { return Err(self.ended()) };
+            if !is_ready(&*input, PollFlags::OUT, patience)? {
+                return Err(LineFault::Deaf(patience));
+            }
+            match input.write_all(piece) {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(self.ended()),
+                sent => sent?,
+            }
         }
+        Ok(())
     }
 
     /// The next line.
@@ -125,7 +137,8 @@ impl LineChild {
             if searched > LINE_MAX {
                 return Err(LineFault::Long);
             }
-            if !self.is_readable(patience.saturating_sub(begun.elapsed()))? {
+            let left = patience.saturating_sub(begun.elapsed());
+            if !is_ready(&self.output, PollFlags::IN, left)? {
                 return Err(LineFault::Silent(patience));
             }
             match self.output.read(&mut piece) {
@@ -133,20 +146,6 @@ impl LineChild {
                 Ok(length) => self.unread.extend_from_slice(&piece[..length]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    /// True if it has written something, or ended, within `patience`.
-    fn is_readable(&self, patience: Duration) -> Result<bool, LineFault> {
-        let until = Instant::now() + patience;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let left = Timespec::try_from(left).map_err(io::Error::other)?;
-            match poll(&mut [PollFd::new(&self.output, PollFlags::IN)], Some(&left)) {
-                Ok(ready) => return Ok(ready > 0),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(LineFault::Io(error.into())),
             }
         }
     }
@@ -168,6 +167,20 @@ impl LineChild {
         let text = String::from_utf8_lossy(&words);
         let last = text.lines().rev().find(|line| !line.trim().is_empty()).map(shown);
         LineFault::Ended(last.map_or(how.clone(), |last| format!("{how}: {last}")))
+    }
+}
+
+/// True if a pipe can be read or written, or its other end is closed, within `patience`.
+fn is_ready(pipe: impl AsFd, what: PollFlags, patience: Duration) -> Result<bool, LineFault> {
+    let until = Instant::now() + patience;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&pipe, what)], Some(&left)) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(LineFault::Io(error.into())),
+        }
     }
 }
 
@@ -204,6 +217,8 @@ mod tests {
     use super::*;
     use crate::child::{ChildTask, command};
 
+    const WAIT: Duration = Duration::from_millis(300);
+
     fn started(script: &str) -> LineChild {
         let mut sh = command("sh", ChildTask::Work);
         sh.args(["-c", script]);
@@ -212,10 +227,10 @@ mod tests {
 
     fn fault(script: &str) -> String {
         let mut child = started(script);
-        let said = child.say("one").and_then(|()| child.hear(Duration::from_millis(300)));
+        let said = child.say("one", WAIT).and_then(|()| child.hear(WAIT));
         let said = said.and_then(|_| {
             thread::sleep(Duration::from_millis(100));
-            child.say("two").and_then(|()| child.hear(Duration::from_millis(300)))
+            child.say("two", WAIT).and_then(|()| child.hear(WAIT))
         });
         said.expect_err(script).to_string()
     }
@@ -224,7 +239,7 @@ mod tests {
     fn each_fault_of_a_program_has_its_words() {
         let mut polite = started("while read line; do echo \"<$line>\"; done");
         for line in ["one", "two"] {
-            polite.say(line).unwrap();
+            polite.say(line, Duration::from_secs(60)).unwrap();
             assert_eq!(polite.hear(Duration::from_secs(60)).unwrap(), format!("<{line}>"));
         }
         let check = |script: &str, words: &str| {
@@ -235,6 +250,8 @@ mod tests {
         check("read a; echo 'no module named redis' >&2; exit 3", "exited with 3: no module named");
         check("read a; kill -9 $$", "was killed by signal 9");
         check("read a; echo 1; echo 2; sleep 60", "a line that nobody asked for: `2`");
+        let deaf = started("exec sleep 60").say(&"x".repeat(LINE_MAX), WAIT);
+        assert!(deaf.unwrap_err().to_string().contains("did not read its question within 0.3 s"));
         check("exec cat /dev/zero", "without an end of line");
         check("read a; printf '\\377\\n'; sleep 60", "not UTF-8");
     }

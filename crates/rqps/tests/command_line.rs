@@ -249,7 +249,7 @@ fn progress_is_json_or_nothing_if_asked() {
 #[test]
 fn a_plan_is_checked_for_a_machine_that_is_described() {
     let folder = tempfile::tempdir().unwrap();
-    let machine = folder.path().join("c48r128.json");
+    let machine = folder.path().join("c48r128\nseed.json");
     std::fs::write(&machine, r#"{"cores": 48, "memory_gb": 128, "disk_gb": 1900}"#).unwrap();
     let plan = |words: &[&str]| {
         let first = ["plan", "rocksdb@9.9.3", "rocksdb@10.5.1", "rocksdb@10.6.2", "--bench", "kv"];
@@ -259,7 +259,8 @@ fn a_plan_is_checked_for_a_machine_that_is_described() {
     };
     let (code, said) = plan(&[]);
     assert_eq!(code, 2, "{said}");
-    assert!(said.contains("# on c48r128.json: 48 CPUs") && said.contains("TOO SMALL"), "{said}");
+    assert!(said.contains("\n# on c48r128\\") && !said.contains("\nseed.json"), "{said}");
+    assert!(said.contains("seed.json: 48 CPUs") && said.contains("TOO SMALL"), "{said}");
     let (code, said) = plan(&["--interleave", "run"]);
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("0 B of snapshots at once on the volume of --work: fits"), "{said}");

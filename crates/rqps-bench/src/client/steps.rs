@@ -9,6 +9,8 @@ use rqps_model::counted::StepCount;
 
 /// Most steps of a program.
 const STEPS_MOST: usize = 100;
+/// Most bytes of a step's detail, which reports show.
+const LONGEST_DETAIL: usize = 1000;
 /// Most characters of a step's name, which is a file name.
 const LONGEST_NAME: usize = 60;
 
@@ -32,6 +34,15 @@ pub(super) fn check(workload: &Workload) -> Result<(), String> {
                     --client-host"
             .to_owned());
     }
+    // A bare name would be looked up in PATH, not where the file is that was asked about.
+    if !shape.program.is_absolute() {
+        let program = rqps_host::line_child::shown(&shape.program.display().to_string());
+        return Err(format!("run the program {program}: a plan has its path from the root"));
+    }
+    let time = shape.timeout_seconds.unwrap_or(ClientShape::TIMEOUT);
+    if !(0.1..=86_400.0).contains(&time) {
+        return Err(format!("give a program {time} s for an answer: 0.1 to 86400 are possible"));
+    }
     check_declared(&shape.declared)
 }
 
@@ -43,7 +54,7 @@ pub(super) fn check_declared(declared: &ClientDeclared) -> Result<(), String> {
         return Err(format!("the program declares {many} steps; 1 to {STEPS_MOST} are possible"));
     }
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "._=-".contains(c);
-    for (index, ClientStep { name, group, .. }) in steps.iter().enumerate() {
+    for (index, ClientStep { name, group, detail }) in steps.iter().enumerate() {
         let shown = rqps_host::line_child::shown(name);
         if name.is_empty()
             || name.len() > LONGEST_NAME
@@ -57,6 +68,11 @@ pub(super) fn check_declared(declared: &ClientDeclared) -> Result<(), String> {
         }
         if steps[..index].iter().any(|other| other.name == *name) {
             return Err(format!("the program declares the step `{shown}` twice"));
+        }
+        if detail.len() > LONGEST_DETAIL {
+            return Err(format!(
+                "the detail of the step `{shown}` is longer than {LONGEST_DETAIL} bytes"
+            ));
         }
         if *group == Group::Load {
             return Err(format!(
@@ -126,5 +142,34 @@ pub(super) fn load_work(shape: &ClientShape) -> ClientWork {
         timeout_seconds: shape.timeout_seconds.unwrap_or(ClientShape::TIMEOUT),
         step: String::new(),
         only_reads: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_names_its_program_and_times_as_they_are_used() {
+        let check = |program: &str, timeout_seconds: Option<f64>, words: &str| {
+            let step = ClientStep { name: "get".into(), group: Group::Point, detail: "".into() };
+            let declared = ClientDeclared { steps: vec![step], load: false };
+            let program = program.into();
+            let shape = ClientShape { program, timeout_seconds, declared, ..Default::default() };
+            let shape = BenchmarkParameters::Client(Box::new(shape));
+            let said = super::check(&Workload { shape, ..Workload::default() });
+            assert_eq!(said.is_ok(), words.is_empty(), "{said:?}");
+            assert!(said.err().unwrap_or_default().contains(words), "{words}");
+        };
+        check("/bin/env", Some(60.0), "");
+        let detail = "d".repeat(1001);
+        let step = ClientStep { name: "get".into(), group: Group::Point, detail };
+        let said = check_declared(&ClientDeclared { steps: vec![step], load: false });
+        assert!(said.unwrap_err().contains("longer than 1000 bytes"));
+        check("env", None, "run the program env: a plan has its path from the root");
+        check("./env", None, "path from the root");
+        for time in [-1.0, 0.0, 1e300, f64::NAN] {
+            check("/bin/env", Some(time), "0.1 to 86400 are possible");
+        }
     }
 }

@@ -96,7 +96,8 @@ pub(super) fn accept(mut effect: Effect, origin: &Origin<'_>) -> Result<Accepted
              hint: read it again, then add --allow {hash}"
         ),
         None if io::stdin().is_terminal() => {
-            let rights = "Programs, libraries and scripts may do whatever their user may.";
+            let rights =
+                "Programs, libraries, scripts and settings may do whatever their user may.";
             if !confirm(&format!("rqps: {file} {what}\n{rights}\nAll of it: {hash}\nRun it?"))? {
                 bail!("run {file}: not confirmed");
             }

@@ -68,6 +68,9 @@ pub(super) fn check(words: &CheckArgs) -> Result<u8> {
              hint: name a longer --budget"
         );
     }
+    let labels: Vec<_> = draft.targets.iter().map(|target| target.label.clone()).collect();
+    let out = folders::results(words.folders.out.as_deref(), &labels);
+    let receipt = receipt(&out)?;
     let Some(built) = builds::fetched(&draft.targets, &words.folders.cache)? else {
         return Ok(exit::INTERRUPTED);
     };
@@ -75,8 +78,6 @@ pub(super) fn check(words: &CheckArgs) -> Result<u8> {
     if is_same(&draft.targets, &built)? {
         return end_without_change(words, &draft);
     }
-    let labels: Vec<_> = draft.targets.iter().map(|target| target.label.clone()).collect();
-    let out = folders::results(words.folders.out.as_deref(), &labels);
     // A folder that holds anything else is no place for results. Names with a dot do not count.
     let counts = out.join(format!(".{}", results::COUNTS));
     let mut order = all.clone();
@@ -101,7 +102,22 @@ pub(super) fn check(words: &CheckArgs) -> Result<u8> {
         let place = out.join(results::COUNTS);
         fs::rename(&counts, &place).with_context(|| format!("write {}", place.display()))?;
     }
-    end(words, &out, began)
+    end(words, (&out, receipt), began)
+}
+
+/// The place of the receipt, which must be free: nobody has named that file.
+fn receipt(out: &Path) -> Result<PathBuf> {
+    let Some(name) = out.file_name() else {
+        bail!("check into {}: name a folder with --out", out.display());
+    };
+    let file = out.with_file_name(format!("{}.tar.gz", name.to_string_lossy()));
+    if file.symlink_metadata().is_ok() {
+        bail!(
+            "write the receipt {}: such a file is there already; name another folder with --out",
+            file.display()
+        );
+    }
+    Ok(file)
 }
 
 /// What is measured, but for its steps and blocks.
@@ -363,12 +379,10 @@ fn end_without_change(words: &CheckArgs, draft: &PlanDraft) -> Result<u8> {
 }
 
 /// Judges, and writes the report and the receipt.
-fn end(words: &CheckArgs, out: &Path, began: Instant) -> Result<u8> {
+fn end(words: &CheckArgs, (out, file): (&Path, PathBuf), began: Instant) -> Result<u8> {
     let found = report::written(out, &words.rules)?;
     let comparison = &found.comparison;
     let (assessment, exit) = gate::assessed(comparison, out)?;
-    let name = out.file_name().unwrap_or_default().to_string_lossy();
-    let file = out.with_file_name(format!("{name}.tar.gz"));
     bundle::pack_folder(out, &file)?;
     let reading = || format!("read {}", file.display());
     let sha256 = Fingerprint::of(&file).with_context(reading)?.sha256;
@@ -498,6 +512,17 @@ mod tests {
         check(["sqlite", "b=sqlite"], toml, true);
         check(["sqlite", "b=sqlite:small-cache"], toml, false);
         check(["sqlite", "b=sqlite"], ["Cargo.toml", "src/main.rs"], false);
+    }
+
+    #[test]
+    fn a_receipt_replaces_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("sqlite");
+        let file = folder.path().join("sqlite.tar.gz");
+        assert_eq!(receipt(&out).unwrap(), file);
+        std::os::unix::fs::symlink("/nowhere", &file).unwrap();
+        assert!(receipt(&out).unwrap_err().to_string().contains("is there already"));
+        assert!(receipt(Path::new("..")).is_err());
     }
 
     #[test]

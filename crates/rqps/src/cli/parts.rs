@@ -127,7 +127,8 @@ fn parts_of(folder: &Path) -> Result<Vec<PathBuf>> {
     }
     let doing = || format!("read the parts in {}", folder.display());
     let text = bounded::text(&folder.join(MARK), bounded::WRITTEN_MAX).with_context(doing)?;
-    let parts = text.lines().filter(|name| !name.contains('/') && !name.starts_with('.'));
+    let named = text.lines().take(MOST);
+    let parts = named.filter(|name| !name.contains('/') && !name.starts_with('.'));
     Ok(parts.map(|name| folder.join(name)).filter(|path| is_set(path)).collect())
 }
 
@@ -155,4 +156,22 @@ pub(super) fn make_folder(folder: &Path, parts: &[Part]) -> Result<()> {
         bail!("{}: it has other parts; name another folder with --out", doing());
     }
     fs::write(&mark, names).with_context(doing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_has_no_more_parts_than_a_command() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("a")).unwrap();
+        fs::write(folder.path().join("a/plan.toml"), "").unwrap();
+        let named = |names: &str| {
+            fs::write(folder.path().join(MARK), names).unwrap();
+            parts_of(folder.path()).unwrap().len()
+        };
+        assert_eq!(named("a\n../a\n.a\nb\n"), 1);
+        assert_eq!(named(&"a\n".repeat(1000)), MOST);
+    }
 }

@@ -14,7 +14,7 @@ use rqps_lab::lab;
 use rqps_lab::plan::{Plan, cost};
 use rqps_model::build::BuildSource;
 use rqps_model::target::Target;
-use rqps_model::{bounded, units};
+use rqps_model::{bounded, escape, units};
 
 /// Most bytes of a description.
 const DESCRIPTION_MAX: u64 = 64 << 10;
@@ -65,7 +65,8 @@ impl Machine {
             bail!("{}: it has no cores, memory or disk", doing());
         }
         let [memory_bytes, free_bytes] = sizes.map(|gigabytes| (gigabytes * 1e9) as u64);
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name =
+            escape::line(&path.file_name().unwrap_or_default().to_string_lossy()).into_owned();
         Ok(Machine { name, cores: cores as usize, memory_bytes, free_bytes })
     }
 

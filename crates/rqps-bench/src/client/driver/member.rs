@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::program::Program;
+use super::program::{CODES_MOST, Program};
 use rqps_driver::client::Counts;
 use rqps_driver::clock::Clock;
 use rqps_driver::recorder::Recorder;
@@ -89,7 +89,11 @@ impl TurnMember for Member {
             for (code, count) in ran.errors {
                 let code = rqps_host::line_child::shown(&code);
                 *counts.errors.entry(code).or_insert(0) += count;
-                (0..count.min(1 << 20)).for_each(|_| self.recorder.error());
+                self.recorder.errors(count);
+            }
+            if counts.errors.len() > CODES_MOST {
+                let what = format!("it has more than {CODES_MOST} codes of errors");
+                return Err(self.program.fault(&what));
             }
         }
         // What it does beside its events, such as to write its answer, is no time of the target.

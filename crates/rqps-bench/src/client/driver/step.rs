@@ -199,8 +199,10 @@ mod tests {
             step: "get".to_owned(),
             only_reads: true,
         };
-        let step =
-            Step { seconds: 0.2, ..Step::new("get", Group::Point, RateUnit::Operations, work) };
+        let step = Step {
+            seconds: if fault == "many" { 2.0 } else { 0.2 },
+            ..Step::new("get", Group::Point, RateUnit::Operations, work)
+        };
         let task = StepRequest::of(&step, &Workload { clients: 2, ..Workload::default() });
         let request = DriverRequest::fake(RequestBody::Step(Box::new(task)));
         let mut said = Vec::new();
@@ -242,6 +244,7 @@ mod tests {
         };
         check("refuse", &["it answered `open` with an error: no such server"]);
         check("hang", &["asked to `run`, it gave no answer within", "--set timeout="]);
+        check("many", &["it has more than 100 codes of errors"]);
         check("clock", &["its events took 1000000000000 us, but only ", "one monotonic clock"]);
         check("early", &["its events took 2 us; a run begins events until its "]);
         check("negative", &["integer `-3`, expected u64", "docs/clients.md"]);

@@ -30,6 +30,10 @@ while read -r line; do
         die) echo 'no route to host' >&2 && exit 3 ;;
         early) echo '{"n":1,"us":2,"hist":{"900":1}}' ;;
         errors) sleep "$(printf '0.%06d' "$us")" && echo "${good%\}},\"errors\":{\"busy\":4}}" ;;
+        many)
+            runs=$((${runs:-0} + 1)) && sleep "$(printf '0.%06d' "$us")"
+            echo "${good%\}},\"errors\":{$(seq -f "\"e$runs-%g\":1" -s, 60)}}"
+            ;;
         slow) sleep 0.3 && sleep "$(printf '0.%06d' "$us")" && echo "$good" ;;
         *) sleep "$(printf '0.%06d' "$us")" && echo "$good" ;;
         esac
