@@ -222,12 +222,16 @@ fn check_children(made: &[ChangedRelation], session: &mut Connection) -> Result<
 fn check_hidden_children(made: &[ChangedRelation], session: &mut Connection) -> Result<(), String> {
     session.simple("SET SESSION foreign_key_checks = 1").ok();
     for relation in made.iter().filter(|made| made.kind == RelationKind::Table) {
-        let Ok(table) = TableName::try_from(relation.name.clone()) else { continue };
-        let table = table.identifier(Dialect::Mysql);
-        let probe = format!("CREATE TABLE {table} (rqps_looks_for_foreign_keys INT)");
+        let Ok(name) = TableName::try_from(relation.name.clone()) else { continue };
+        let table = name.identifier(Dialect::Mysql);
+        let probe = format!(
+            "CREATE TABLE {} (rqps_looks_for_foreign_keys INT)",
+            name.identifier(Dialect::Mysql)
+        );
         match session.simple(&probe) {
             Ok(_) => {
-                let dropped = session.simple(&format!("DROP TABLE {table}"));
+                let dropped =
+                    session.simple(&format!("DROP TABLE {}", name.identifier(Dialect::Mysql)));
                 dropped.map_err(|error| format!("failed to drop the empty {table}: {error}"))?;
             }
             Err(error) if error.code().is_some_and(|code| OF_CHILDREN.contains(&code)) => {
