@@ -42,6 +42,10 @@ const WARDEN_GRACE: Duration = Duration::from_secs(20);
 /// Between two looks at what a killed warden has left.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
+/// How long the processes of a server may take to stand after SIGSTOP.
+const STOPS_WITHIN: Duration = Duration::from_secs(5);
+/// How long a process may be in the middle of a fork.
+const IN_FORK_MOST: Duration = Duration::from_millis(50);
 /// How long the children of a server whose warden was killed may take to end.
 const ORPHANS_GRACE: Duration = Duration::from_secs(2);
 
@@ -285,15 +289,24 @@ impl Warden {
         self.memory.0.extend(shared_memory::mapped_by(self.tree()));
     }
 
-    /// Stops all processes of the server from running (SIGSTOP).
+    /// Stops all processes of the server from running (SIGSTOP). One that the kernel does not let
+    /// stop is not waited for longer than [`STOPS_WITHIN`].
     pub fn pause(&self) -> Result<(), ProcessError> {
-        // The root first, so that it starts no more children; then until nothing new is seen.
-        let mut stopped = Vec::new();
+        // The root first, so that it starts no more children; then until nothing new is seen. A
+        // process may be about to have a child until it stands. In a wait that nothing ends it
+        // stands, too: for a disk, or after vfork for a child that was stopped first.
+        let (mut stopped, begun) = (Vec::new(), Instant::now());
         loop {
+            let states = if begun.elapsed() > IN_FORK_MOST { "TtZXD" } else { "TtZX" };
+            let stands = |pid: &u32| stat_of(*pid).map_or(true, |stat| states.contains(stat.state));
+            let is_still = stopped.iter().all(stands) || begun.elapsed() > STOPS_WITHIN;
             let new: Vec<u32> =
                 self.tree().into_iter().filter(|pid| !stopped.contains(pid)).collect();
-            if new.is_empty() {
+            if new.is_empty() && is_still {
                 return Ok(());
+            }
+            if new.is_empty() {
+                thread::sleep(Duration::from_millis(1));
             }
             for pid in new {
                 send(pid, Signal::STOP, "SIGSTOP")?;

@@ -163,13 +163,35 @@ fn a_pause_stops_every_process_and_a_stop_ends_them_still() {
     let states =
         |warden: &Warden| -> Vec<char> { warden.tree().into_iter().filter_map(state).collect() };
     warden.pause().unwrap();
-    wait_until("all are stopped", || states(&warden).iter().all(|letter| *letter == 'T'));
+    let found = states(&warden);
+    assert!(found.iter().all(stands), "{found:?}");
     warden.resume().unwrap();
     wait_until("all run again", || states(&warden).iter().all(|letter| *letter != 'T'));
     warden.pause().unwrap();
     let tree = warden.tree();
     warden.stop(StopSignal::Term, Duration::from_millis(100)).unwrap();
     assert_eq!(tree.into_iter().filter_map(state).collect::<Vec<_>>(), []);
+}
+
+/// Stopped, or in a wait that only a stopped child could end: shells start programs by vfork.
+fn stands(state: &char) -> bool {
+    matches!(state, 'T' | 'D')
+}
+
+/// A process may be about to have a child when it is stopped.
+#[test]
+fn a_pause_meets_every_child_that_is_being_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = shell("echo up; while :; do /bin/true; done", folder.path());
+    let mut warden = Warden::spawn(&script, Path::new(RQPS)).unwrap();
+    wait_until("it is up", || log_of(folder.path()).contains("up"));
+    for _ in 0..50 {
+        warden.pause().unwrap();
+        let found: Vec<char> = warden.tree().into_iter().filter_map(state).collect();
+        assert!(found.iter().all(stands), "{found:?}");
+        warden.resume().unwrap();
+    }
+    warden.stop(StopSignal::Kill, PATIENCE).unwrap();
 }
 
 #[test]
