@@ -431,6 +431,11 @@ impl MysqlTree {
         let mut command = unprivileged(&self.server);
         command.env("LD_LIBRARY_PATH", self.root.join("libs"));
         command.arg("--no-defaults").arg("--basedir").arg(&self.root).arg("--datadir").arg(data);
+        // Another server that starts removes what it finds in the usual one.
+        let temporary = data.with_file_name("tmp");
+        fs::create_dir_all(&temporary).unwrap();
+        hand_over(&temporary);
+        command.arg("--tmpdir").arg(temporary);
         if self.mariadb {
             command.arg("--lc-messages-dir").arg(&self.share);
         }
