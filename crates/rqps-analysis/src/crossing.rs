@@ -21,7 +21,7 @@ pub struct Factor {
     pub levels: Vec<String>,
 }
 
-/// An effect in one step.
+/// The effect of a factor, or of two together, in one step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FactorEffect {
     /// `fanout: 32 / 8`, or `fanout 32 with cache lru` for a ratio of two such ratios.
@@ -30,7 +30,7 @@ pub struct FactorEffect {
     pub ratio: f64,
     /// Its t interval; `None` for one replicate.
     pub interval: Option<Interval>,
-    /// Replicates: blocks, or what stands for them where blocks share a load or a sitting.
+    /// Replicates: blocks; loads or sittings where several blocks share one.
     pub n: usize,
 }
 

@@ -141,11 +141,14 @@ fn find(dbms: Dbms, config: &str, own: &UserConfigs) -> Result<(String, String),
 }
 
 /// A config with these lines in place of what it says about their settings: SQLite would make both.
-fn replaced(text: &str, lines: &[String]) -> String {
+/// `skip-log-bin` is about `log_bin`, too.
+pub fn replaced(text: &str, lines: &[String]) -> String {
     let key = |line: &str| {
         let setting = split_comment(line).0;
         let key = setting.split('=').next().unwrap_or_default().trim().replace('-', "_");
-        key.strip_prefix("loose_").unwrap_or(&key).to_owned()
+        let prefixes = ["loose_", "skip_", "disable_"];
+        let bare = |key: String, prefix| key.strip_prefix(prefix).map(str::to_owned).unwrap_or(key);
+        prefixes.into_iter().fold(key.to_ascii_lowercase(), bare)
     };
     let keys: Vec<String> = lines.iter().map(|line| key(line)).collect();
     let kept =
@@ -399,9 +402,13 @@ mod tests {
             plain.replace("sync_binlog = 0\n", "").replace("innodb_io_capacity = 1000\n", "");
         assert_eq!(expected.lines().count() + 2, plain.lines().count());
         assert_eq!(config.text, expected + "sync-binlog = 1\ninnodb_io_capacity = 200\n");
+        let error = load(Dbms::Mysql, "default,sync_binlog", &none, &version, 1 << 30).unwrap_err();
+        assert!(error.to_string().ends_with("a setting of its own is KEY=VALUE"), "{error}");
         let text =
             replaced("journal_mode = WAL\ncache_size = -1 # x\n", &["cache_size = 5".into()]);
         assert_eq!(text, "journal_mode = WAL\ncache_size = 5\n");
+        let text = replaced("skip-log-bin  # since 5.7\n", &["log_bin = b".into()]);
+        assert_eq!(text, "log_bin = b\n");
     }
 
     #[test]

@@ -13,7 +13,8 @@ pub enum ConfigError {
     /// No file and nothing shipped has that name.
     #[error(
         "find the config '{name}' of {dbms}: no {looked}; shipped configs: {shipped}; create that \
-         file, or give the path of one"
+         file, or give the path of one{}",
+        if name.contains(',') { "; a setting of its own is KEY=VALUE" } else { "" }
     )]
     Unknown {
         /// The requested name.

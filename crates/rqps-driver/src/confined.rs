@@ -130,7 +130,7 @@ fn filled(made: &FreshFolder, script: &Path, user: &User) -> io::Result<Option<P
     Ok(copied)
 }
 
-/// The script and the files beside it that are of its language, opened, if `user` may not read all of them.
+/// The script and the files of its language beside it, opened, if `user` may not read all of them.
 ///
 /// Reading them for `user` must not open files of a third: a link, or a file that another user than
 /// the owner of the script has put beside it, is left out.

@@ -1,7 +1,8 @@
 //! Several workloads in one command: each is a part with a result folder of its own, and one report
 //! has them all. Rates of different workloads are never pooled.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -149,13 +150,18 @@ pub(super) fn make_folder(folder: &Path, parts: &[Part]) -> Result<()> {
     fs::create_dir_all(folder).with_context(doing)?;
     let names: String = parts.iter().map(|part| format!("{}\n", part.name)).collect();
     let mark = folder.join(MARK);
-    if !mark.exists() && fs::read_dir(folder).with_context(doing)?.next().is_some() {
+    if mark.exists() {
+        if bounded::text(&mark, bounded::WRITTEN_MAX).with_context(doing)? != names {
+            bail!("{}: it has other parts; name another folder with --out", doing());
+        }
+        return Ok(());
+    }
+    if fs::read_dir(folder).with_context(doing)?.next().is_some() {
         bail!("{}: it is not empty; name another folder with --out", doing());
     }
-    if mark.exists() && bounded::text(&mark, bounded::WRITTEN_MAX).with_context(doing)? != names {
-        bail!("{}: it has other parts; name another folder with --out", doing());
-    }
-    fs::write(&mark, names).with_context(doing)
+    // Never through a link that somebody puts there meanwhile.
+    let mut file = File::create_new(&mark).with_context(doing)?;
+    file.write_all(names.as_bytes()).with_context(doing)
 }
 
 #[cfg(test)]

@@ -187,7 +187,8 @@ impl Display {
     fn left(&self) -> String {
         let Some(told) = &self.time else { return String::new() };
         let left = (told.left_seconds - told.at.elapsed().as_secs_f64()).max(0.0);
-        let text = |seconds: f64| units::duration(Duration::from_secs_f64(seconds.round()));
+        let text =
+            |seconds: f64| units::duration(Duration::from_secs_f64(seconds.round().max(1.0)));
         if told.more_seconds > 0.0 {
             format!("{} to {} left  ", text(left), text(left + told.more_seconds))
         } else {
@@ -254,5 +255,8 @@ mod tests {
         assert_eq!(display.left(), "40s to 1m00s left  ");
         display.show(event(0.0));
         assert_eq!(display.left(), "about 40s left  ");
+        display.later_seconds = 0.0;
+        display.show(Event::Advance { done_seconds: 5.0, left_seconds: 0.1, more_seconds: 0.0 });
+        assert_eq!(display.left(), "about 1s left  ");
     }
 }

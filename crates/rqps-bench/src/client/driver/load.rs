@@ -43,7 +43,7 @@ pub(crate) fn own_load(
     let mut program = Program::start(&path, "the load", work.timeout_seconds)?;
     let tree = TreeCpu::new(program.pid()).ok();
     let has_load = program.hello()?.load;
-    program.open(request, work, (0, 1))?;
+    program.open(request, work, 0, 1)?;
     let rows = match has_load {
         true => program.load(request.rows, &mut |rows| {
             Ok(control.send(&DriverEvent::Loading { rows, of: request.rows.max(rows) })?)

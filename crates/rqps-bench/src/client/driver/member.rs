@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::program::{CODES_MOST, Program};
+use super::program::{CODES_MOST, Fault, Program};
 use rqps_driver::client::Counts;
 use rqps_driver::clock::Clock;
 use rqps_driver::recorder::Recorder;
@@ -41,7 +41,8 @@ impl Member {
     /// A client of a program that is prepared.
     pub(super) fn new(
         program: Program,
-        (clock, recorder): (Clock, Arc<Recorder>),
+        clock: Clock,
+        recorder: Arc<Recorder>,
         only_reads: bool,
         version: Option<String>,
     ) -> Result<Member, String> {
@@ -72,11 +73,11 @@ impl TurnMember for Member {
         let begun = self.clock.now();
         let us = (until.saturating_sub(begun) / 1_000).max(1);
         let clock = self.clock.clone();
-        let (ran, wall_ns) = self.program.run(us, &|| clock.now())?;
+        let ran = self.program.run(us, &|| clock.now())?;
         let ns = (ran.us * 1e3) as u64;
         if self.begun.is_some() {
             let Counted { counts, wall_ns: wall, .. } = &mut self.counted;
-            *wall += wall_ns;
+            *wall += ran.wall_ns;
             counts.window_ns += ns;
             counts.events += ran.n;
             counts.tally.statements += ran.n;
@@ -92,8 +93,7 @@ impl TurnMember for Member {
                 self.recorder.errors(count);
             }
             if counts.errors.len() > CODES_MOST {
-                let what = format!("it has more than {CODES_MOST} codes of errors");
-                return Err(self.program.fault(&what));
+                return Err(self.program.error(Fault::Codes).into());
             }
         }
         // What it does beside its events, such as to write its answer, is no time of the target.

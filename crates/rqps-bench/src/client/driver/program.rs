@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use thiserror::Error;
 
 use rqps_driver::Stop;
 use rqps_driver::request::DriverRequest;
@@ -91,6 +92,12 @@ enum Loaded {
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
+/// An answer to any question.
+#[derive(Deserialize)]
+struct Failed {
+    error: String,
+}
+
 /// What a run of events came to.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -104,52 +111,132 @@ pub(super) struct Ran {
     /// Code → events that failed.
     #[serde(default)]
     pub(super) errors: BTreeMap<String, u64>,
+    /// Nanoseconds from the question to the answer.
+    #[serde(skip)]
+    pub(super) wall_ns: u64,
 }
 
 impl Ran {
-    /// Refuses what cannot be, where `asked_us` were asked for, and `wall_ns` passed between question
-    /// and answer.
-    fn check(&self, asked_us: u64, wall_ns: u64) -> Result<(), String> {
-        let Ran { n, us, hist, errors } = self;
-        let ns = us * 1e3;
+    /// Refuses an answer that cannot be true; it was asked for `asked_us`.
+    fn check(&self, asked_us: u64) -> Result<(), Impossible> {
+        let Ran { n, us, hist, errors, wall_ns } = self;
+        let (n, us, ns) = (*n, *us, us * 1e3);
         if !(ns > 0.0 && ns.is_finite()) {
-            return Err(format!("its events took {us} us; a run takes time"));
+            return Err(Impossible::NoTime { us });
         }
-        if ns > wall_ns as f64 + TICK_NS {
-            return Err(format!(
-                "its events took {us} us, but only {} us passed between question and answer; \
-                 take both ends from one monotonic clock",
-                wall_ns / 1_000
-            ));
+        if ns > *wall_ns as f64 + TICK_NS {
+            return Err(Impossible::Longer { us, wall_us: wall_ns / 1_000 });
         }
-        if *us < asked_us as f64 * WORKED_LEAST {
-            return Err(format!(
-                "its events took {us} us; a run begins events until its {asked_us} us are over"
-            ));
+        if us < asked_us as f64 * WORKED_LEAST {
+            return Err(Impossible::Shorter { us, asked_us });
         }
-        let all = errors.values().fold(*n, |sum, count| sum.saturating_add(*count));
         if errors.len() > CODES_MOST {
-            return Err(format!("it has more than {CODES_MOST} codes of errors"));
+            return Err(Impossible::Codes);
         }
-        if all as f64 > ns {
-            return Err(format!("{all} events in {us} us are more than one per nanosecond"));
+        let events = errors.values().fold(n, |sum, count| sum.saturating_add(*count));
+        if events as f64 > ns {
+            return Err(Impossible::Dense { events, us });
         }
-        if *n == 0 && errors.is_empty() {
-            return Err("it did no event; a run does one at least".to_owned());
+        if events == 0 {
+            return Err(Impossible::Idle);
         }
         let counted = hist.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
-        if counted != *n {
-            return Err(format!("its histogram has {counted} events, and n is {n}"));
+        if counted != n {
+            return Err(Impossible::Histogram { counted, n });
         }
         let sum: f64 = hist.iter().map(|(latency, count)| *latency as f64 * *count as f64).sum();
         if sum > ns * ROUNDED + TICK_NS {
-            return Err(format!(
-                "its latencies add up to {:.0} us, and its events took {us} us; a client does one \
-                 event after the other",
-                sum / 1e3
-            ));
+            return Err(Impossible::Overlapping { sum_us: sum / 1e3, us });
         }
         Ok(())
+    }
+}
+
+/// The reason why an answer to `run` cannot be true.
+#[derive(Debug, Error)]
+pub(super) enum Impossible {
+    #[error("its events took {us} us; a run takes time")]
+    NoTime { us: f64 },
+    #[error(
+        "its events took {us} us, but only {wall_us} us passed between question and answer; take \
+         both ends from one monotonic clock"
+    )]
+    Longer { us: f64, wall_us: u64 },
+    #[error("its events took {us} us; a run begins events until its {asked_us} us are over")]
+    Shorter { us: f64, asked_us: u64 },
+    #[error("it has more than {CODES_MOST} codes of errors")]
+    Codes,
+    #[error("{events} events in {us} us are more than one per nanosecond")]
+    Dense { events: u64, us: f64 },
+    #[error("it did no event; a run does one at least")]
+    Idle,
+    #[error("its histogram has {counted} events, and n is {n}")]
+    Histogram { counted: u64, n: u64 },
+    #[error(
+        "its latencies add up to {sum_us:.0} us, and its events took {us} us; a client does one \
+         event after the other"
+    )]
+    Overlapping { sum_us: f64, us: f64 },
+}
+
+/// A program that cannot be used; a complete message.
+#[derive(Debug, Error)]
+#[error("failed to run {name}: {fault}")]
+pub(super) struct ProgramError {
+    name: String,
+    fault: Fault,
+}
+
+impl From<ProgramError> for String {
+    fn from(error: ProgramError) -> String {
+        error.to_string()
+    }
+}
+
+impl From<ProgramError> for Stop {
+    fn from(error: ProgramError) -> Stop {
+        Stop::Fault(error.to_string())
+    }
+}
+
+/// What is wrong with it.
+#[derive(Debug, Error)]
+pub(super) enum Fault {
+    #[error(
+        "it is not executable\nhint: chmod +x {0}, and begin a script with a line such as \
+         #!/usr/bin/env python3"
+    )]
+    NotExecutable(String),
+    #[error("{0}\nhint: its first line names its interpreter")]
+    Start(io::Error),
+    #[error("it cannot be asked: {0}")]
+    Question(serde_json::Error),
+    #[error("before `{asked}`, it {fault}")]
+    Unasked { asked: &'static str, fault: LineFault },
+    #[error("asked to `{asked}`, it {fault}{}", way_out(fault))]
+    Unanswered { asked: &'static str, fault: LineFault },
+    /// The error quotes the answer.
+    #[error(
+        "it answered `{asked}` with `{}`: {}\nhint: docs/clients.md has every answer",
+        shown(answer), shown(&error.to_string())
+    )]
+    Answer { asked: &'static str, answer: String, error: serde_json::Error },
+    #[error("it answered `{asked}` with an error: {}", shown(words))]
+    Refused { asked: &'static str, words: String },
+    #[error("it speaks version {0} of the protocol, and this rqps version {PROTOCOL}")]
+    Version(u32),
+    #[error("it answered `run` ({us} us) with what cannot be true: {what}")]
+    Run { us: u64, what: Impossible },
+    #[error("it has more than {CODES_MOST} codes of errors")]
+    Codes,
+}
+
+/// The way out, behind the fault.
+fn way_out(fault: &LineFault) -> &'static str {
+    match fault {
+        LineFault::Silent(_) => "\nhint: --set timeout=SECONDS gives it longer",
+        LineFault::Ended(_) => "\nhint: its standard error is in the log of the driver",
+        _ => "",
     }
 }
 
@@ -162,22 +249,18 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts it. Errors are complete messages, here and below.
-    pub(super) fn start(path: &Path, name: &str, seconds: f64) -> Result<Program, String> {
+    /// Starts it.
+    pub(super) fn start(path: &Path, name: &str, seconds: f64) -> Result<Program, ProgramError> {
         let file = path.file_name().unwrap_or_default().to_string_lossy();
         let name = format!("{name} of {file}");
         let mode = fs::metadata(path).map(|file| file.permissions().mode());
         if mode.is_ok_and(|mode| mode & 0o111 == 0) {
-            return Err(format!(
-                "failed to run {name}: it is not executable\nhint: chmod +x {file}, and begin a \
-                 script with a line such as #!/usr/bin/env python3"
-            ));
+            return Err(ProgramError { name, fault: Fault::NotExecutable(file.into_owned()) });
         }
-        let started = LineChild::start(child::command(path, ChildTask::Library));
-        let child = started.map_err(|error| {
-            format!("failed to run {name}: {error}\nhint: its first line names its interpreter")
-        })?;
-        Ok(Program { child, name, patience: Duration::from_secs_f64(seconds) })
+        match LineChild::start(child::command(path, ChildTask::Library)) {
+            Ok(child) => Ok(Program { child, name, patience: Duration::from_secs_f64(seconds) }),
+            Err(error) => Err(ProgramError { name, fault: Fault::Start(error) }),
+        }
     }
 
     /// Its process id.
@@ -186,64 +269,49 @@ impl Program {
     }
 
     /// An error of this program.
-    pub(super) fn fault(&self, what: &str) -> String {
-        format!("failed to run {}: {what}", self.name)
+    pub(super) fn error(&self, fault: Fault) -> ProgramError {
+        ProgramError { name: self.name.clone(), fault }
     }
 
     /// Returns the word of the question, for errors: its values may hold a password.
-    fn say(&mut self, question: &Question<'_>) -> Result<&'static str, String> {
-        let line =
-            serde_json::to_string(question).map_err(|error| self.fault(&error.to_string()))?;
+    fn say(&mut self, question: &Question<'_>) -> Result<&'static str, ProgramError> {
+        let line = serde_json::to_string(question);
+        let line = line.map_err(|error| self.error(Fault::Question(error)))?;
         let asked = question.word();
         let said = self.child.say(&line, self.patience);
-        said.map_err(|fault| self.fault(&format!("before `{asked}`, it {fault}")))?;
+        said.map_err(|fault| self.error(Fault::Unasked { asked, fault }))?;
         Ok(asked)
     }
 
-    fn hear<A: DeserializeOwned>(&mut self, asked: &str, patience: Duration) -> Result<A, String> {
-        let line = self.child.hear(patience).map_err(|fault| {
-            let way = match &fault {
-                LineFault::Silent(_) => "\nhint: --set timeout=SECONDS gives it longer",
-                LineFault::Ended(_) => "\nhint: its standard error is in the log of the driver",
-                _ => "",
-            };
-            self.fault(&format!("asked to `{asked}`, it {fault}{way}"))
-        })?;
-        let wrong = |error: serde_json::Error| {
-            self.fault(&format!(
-                "it answered `{asked}` with `{}`: {}\nhint: docs/clients.md has every answer",
-                shown(&line),
-                // It quotes the answer.
-                shown(&error.to_string())
-            ))
-        };
-        let value: Value = serde_json::from_str(&line).map_err(wrong)?;
-        if let Some(error) = value.get("error") {
-            let said = error.as_str().map_or_else(|| error.to_string(), str::to_owned);
-            return Err(
-                self.fault(&format!("it answered `{asked}` with an error: {}", shown(&said)))
-            );
-        }
-        serde_json::from_value(value).map_err(wrong)
+    fn hear<A: DeserializeOwned>(
+        &mut self,
+        asked: &'static str,
+        patience: Duration,
+    ) -> Result<A, ProgramError> {
+        let heard = self.child.hear(patience);
+        let answer = heard.map_err(|fault| self.error(Fault::Unanswered { asked, fault }))?;
+        serde_json::from_str(&answer).map_err(|error| {
+            self.error(match serde_json::from_str(&answer) {
+                Ok(Failed { error }) => Fault::Refused { asked, words: error },
+                Err(_) => Fault::Answer { asked, answer, error },
+            })
+        })
     }
 
     fn ask<A: DeserializeOwned>(
         &mut self,
         question: &Question<'_>,
         patience: Duration,
-    ) -> Result<A, String> {
+    ) -> Result<A, ProgramError> {
         let asked = self.say(question)?;
         self.hear(asked, patience)
     }
 
     /// Its declarations.
-    pub(super) fn hello(&mut self) -> Result<ClientDeclared, String> {
+    pub(super) fn hello(&mut self) -> Result<ClientDeclared, ProgramError> {
         let said: Hello = self.ask(&Question::Hello(PROTOCOL), self.patience)?;
         if said.hello != PROTOCOL {
-            let theirs = said.hello;
-            return Err(self.fault(&format!(
-                "it speaks version {theirs} of the protocol, and this rqps version {PROTOCOL}"
-            )));
+            return Err(self.error(Fault::Version(said.hello)));
         }
         Ok(ClientDeclared { steps: said.steps, load: said.load })
     }
@@ -253,8 +321,9 @@ impl Program {
         &mut self,
         request: &DriverRequest,
         work: &ClientWork,
-        (client, clients): (u32, u32),
-    ) -> Result<Option<String>, String> {
+        client: u32,
+        clients: u32,
+    ) -> Result<Option<String>, ProgramError> {
         let target = target(request);
         let folder = match &request.endpoint {
             Endpoint::File { path, .. } if path.is_dir() => Some(path.as_path()),
@@ -289,18 +358,20 @@ impl Program {
     }
 
     /// Has it prepare a step.
-    pub(super) fn prepare(&mut self, step: &str) -> Result<(), String> {
+    pub(super) fn prepare(&mut self, step: &str) -> Result<(), ProgramError> {
         self.ask(&Question::Prepare(step), self.patience).map(|Nothing {}| ())
     }
 
     /// Has it do events for so many microseconds, one at least. `now` is the clock.
-    pub(super) fn run(&mut self, us: u64, now: &dyn Fn() -> u64) -> Result<(Ran, u64), String> {
+    pub(super) fn run(&mut self, us: u64, now: &dyn Fn() -> u64) -> Result<Ran, ProgramError> {
         let begun = now();
-        let ran: Ran = self.ask(&Question::Run(us), self.patience + Duration::from_micros(us))?;
-        let wall_ns = now().saturating_sub(begun);
-        let checked = ran.check(us, wall_ns);
-        checked.map_err(|what| self.fault(&format!("its answer to run {us} cannot be: {what}")))?;
-        Ok((ran, wall_ns))
+        let mut ran: Ran =
+            self.ask(&Question::Run(us), self.patience + Duration::from_micros(us))?;
+        ran.wall_ns = now().saturating_sub(begun);
+        match ran.check(us) {
+            Ok(()) => Ok(ran),
+            Err(what) => Err(self.error(Fault::Run { us, what })),
+        }
     }
 }
 
@@ -356,25 +427,23 @@ fn encoded(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn ran(text: &str) -> Result<Ran, String> {
-        serde_json::from_str(text).map_err(|error| error.to_string())
+    /// 10 ms passed.
+    fn checked(text: &str, asked_us: u64) -> Result<(), String> {
+        let ran: Ran = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let ran = Ran { wall_ns: 10_000_000, ..ran };
+        ran.check(asked_us).map_err(|what| what.to_string())
     }
 
     #[test]
     fn answers_that_cannot_be_are_refused() {
         let check = |text: &str, words: &str| {
-            // 10 ms passed.
-            let said = ran(text).and_then(|ran| ran.check(1, 10_000_000)).expect_err(text);
+            let said = checked(text, 1).expect_err(text);
             assert!(said.contains(words), "{text}: {said}");
         };
-        ran(r#"{"n":2,"us":9999.5,"hist":{"5000000":1,"4000000":1}}"#)
-            .and_then(|ran| ran.check(10_000, 10_000_000))
-            .unwrap();
-        ran(r#"{"n":0,"us":1,"hist":{},"errors":{"busy":3}}"#)
-            .and_then(|ran| ran.check(1, 10_000_000))
-            .unwrap();
-        let early = ran(r#"{"n":1,"us":5,"hist":{"1":1}}"#).unwrap();
-        assert!(early.check(10, 10_000_000).unwrap_err().contains("until its 10 us are over"));
+        checked(r#"{"n":2,"us":9999.5,"hist":{"5000000":1,"4000000":1}}"#, 10_000).unwrap();
+        checked(r#"{"n":0,"us":1,"hist":{},"errors":{"busy":3}}"#, 1).unwrap();
+        let early = checked(r#"{"n":1,"us":5,"hist":{"1":1}}"#, 10).unwrap_err();
+        assert!(early.contains("until its 10 us are over"), "{early}");
         check(r#"{"n":1,"us":20000,"hist":{"1":1}}"#, "only 10000 us passed");
         check(r#"{"n":1,"us":0,"hist":{"1":1}}"#, "a run takes time");
         check(r#"{"n":1,"us":-5,"hist":{"1":1}}"#, "a run takes time");

@@ -132,10 +132,10 @@ fn live(shared: &Shared, index: u32, handle: &WorkerHandle<Counted>) -> Result<(
     let name = format!("client {index}");
     let mut program = Program::start(&path, &name, work.timeout_seconds)?;
     program.hello()?;
-    let version = program.open(request, work, (index, task.clients))?;
+    let version = program.open(request, work, index, task.clients)?;
     program.prepare(&work.step)?;
     let recorder = Arc::clone(&shared.recorders[index as usize]);
-    let mut member = Member::new(program, (clock.clone(), recorder), work.only_reads, version)?;
+    let mut member = Member::new(program, clock.clone(), recorder, work.only_reads, version)?;
     handle.ready(Ready { notes: seated.err().into_iter().collect(), ..Ready::default() });
     while let Some(order) = handle.order() {
         match order {

@@ -210,31 +210,23 @@ fn label_of(base: &Target, number: usize) -> String {
     format!("{}+{number}", base.label)
 }
 
-/// A config with changes in place of what it says about their settings: SQLite would make both.
+/// A config with changes in place of what it says about their settings.
 fn changed(text: &str, changes: &[&Intervention]) -> String {
-    let is_changed = |name: &str| changes.iter().any(|change| change.effective.contains_key(name));
-    let (mut lines, mut switches): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
-    for line in text.lines() {
-        let (name, value) = line.split_once('=').unwrap_or((line, ""));
-        let name = name.split('#').next().unwrap_or_default().trim().replace('-', "_");
-        let name = ["loose_", "skip_", "disable_"]
-            .iter()
-            .fold(name.as_str(), |name, prefix| name.strip_prefix(prefix).unwrap_or(name));
-        match is_changed(name) {
-            true if name == SWITCHES => switches.push(value.trim()),
-            true => {}
-            false => lines.push(line),
-        }
+    // Each line of them would set all others to their defaults.
+    let switch = |line: &str| {
+        let (name, value) = line.split_once('=')?;
+        (name.trim().replace('-', "_") == SWITCHES).then(|| value.trim().to_owned())
+    };
+    let lines = changes.iter().flat_map(|change| &change.lines);
+    let (switches, mut lines): (Vec<&String>, Vec<&String>) =
+        lines.partition(|line| switch(line).is_some());
+    let all: Vec<String> =
+        text.lines().chain(switches.iter().map(|line| line.as_str())).filter_map(switch).collect();
+    let all = format!("{SWITCHES} = {}", all.join(","));
+    if !switches.is_empty() {
+        lines.push(&all);
     }
-    for line in changes.iter().flat_map(|change| &change.lines) {
-        match line.split_once(" = ") {
-            // Each line would set all others to their defaults.
-            Some((SWITCHES, switch)) => switches.push(switch),
-            _ => lines.push(line),
-        }
-    }
-    let switches = (!switches.is_empty()).then(|| format!("{SWITCHES} = {}\n", switches.join(",")));
-    lines.into_iter().flat_map(|line| [line, "\n"]).chain(switches.as_deref()).collect()
+    config::replaced(text, &lines.into_iter().cloned().collect::<Vec<_>>())
 }
 
 /// The setting that is many.
