@@ -3,18 +3,25 @@
 
 pub mod bisect;
 pub mod gap;
-mod stopping;
 
-pub use stopping::run_plan;
-
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use thiserror::Error;
 
 use crate::benchmarks;
+use crate::lab::{
+    self, Decider, Decision, Event, ExecutionOptions, ExecutionSummary, RemoteHosts, UndecidedStep,
+};
+use crate::plan::{Auto, Blocks, Plan};
+use rqps_analysis::comparison::StepComparison;
+use rqps_analysis::verdict::open_steps;
 use rqps_analysis::{Comparison, VerdictOptions, calibration};
+use rqps_model::benchmark::{Group, Phase};
 use rqps_model::gate::Calibration;
+use rqps_model::metric::Metric;
+use rqps_model::verdict::{LookSchedule, Rules};
 use rqps_results as results;
 
 /// The user wants to stop.
@@ -44,4 +51,108 @@ pub fn calibrate(results: &Path, target: &str, folder: &Path) -> Result<Calibrat
     let known = calibration::calibrate(&dataset, &comparison, target)?;
     let file = results::keep_calibration(folder, &known)?;
     Ok(Calibrated { known, comparison, file })
+}
+
+// The stop rule of a plan with `blocks = "auto"`: it stops when every step is decided.
+
+/// Measures a plan, here or on `hosts`, until its steps are decided or its blocks are measured.
+///
+/// # Errors
+/// As [`lab::run_plan`] and [`lab::run_plan_on`]; the results so far cannot be judged.
+pub fn run_plan(
+    options: &ExecutionOptions,
+    hosts: Option<&RemoteHosts>,
+    events: &mut dyn FnMut(Event),
+) -> Result<ExecutionSummary> {
+    let mut decider = StopRule::new(&options.plan, options.out.clone());
+    match hosts {
+        Some(hosts) => lab::run_plan_on(options, hosts, &mut decider, events),
+        None => lab::run_plan(options, &mut decider, events),
+    }
+}
+
+/// Looks at the verdicts so far, by the schedule that their error rates are corrected for.
+struct StopRule {
+    /// The result folder.
+    folder: PathBuf,
+    /// `None` for a fixed number of blocks.
+    auto: Option<(Auto, LookSchedule)>,
+    rules: Rules,
+    /// Steps that a block measures.
+    steps: BTreeSet<String>,
+}
+
+impl StopRule {
+    fn new(plan: &Plan, folder: PathBuf) -> StopRule {
+        let auto = match plan.blocks {
+            Blocks::Auto(auto) => plan.blocks.schedule().map(|schedule| (auto, schedule)),
+            Blocks::Fixed(_) => None,
+        };
+        let rules = plan.gate.as_ref().map(|gate| gate.over(Rules::default()));
+        StopRule { folder, auto, rules: rules.unwrap_or_default(), steps: steps(plan) }
+    }
+}
+
+/// Names of the steps that blocks of the plan measure, on any target.
+fn steps(plan: &Plan) -> BTreeSet<String> {
+    // A plan without known phases is refused before anything is measured.
+    let phases = plan.targets.iter().filter_map(|target| plan.phases(target).ok()).flatten();
+    let names = phases.filter_map(|phase| match phase {
+        Phase::Measure(step) => Some(step.name),
+        Phase::Settle | Phase::Restore => None,
+    });
+    names.collect()
+}
+
+impl Decider for StopRule {
+    fn after(&mut self, block: u32) -> Result<Decision> {
+        let Some((auto, schedule)) = &self.auto else { return Ok(Decision::All) };
+        if block < auto.min {
+            return Ok(Decision::All);
+        }
+        let folders = std::slice::from_ref(&self.folder);
+        let dataset = results::read(folders).context("analyse the results so far")?;
+        let options = VerdictOptions { rules: self.rules, ..VerdictOptions::default() };
+        let comparison =
+            benchmarks::compare(&dataset, &options).context("analyse the results so far")?;
+        let mut open = open_steps(&comparison, schedule);
+        // More blocks do not load again.
+        open.retain(|open| self.steps.contains(&open.step));
+        if open.is_empty() {
+            return Ok(Decision::Stop(self.end_text(*auto, &comparison)));
+        }
+        let open = open
+            .into_iter()
+            .map(|open| UndecidedStep { step: open.step, pairs_needed: open.pairs_needed });
+        Ok(Decision::Only { open: open.collect(), steps: self.counted(&comparison).count() })
+    }
+}
+
+impl StopRule {
+    /// The steps that can be decided by more blocks: not loads before them.
+    fn counted<'a>(&self, all: &'a Comparison) -> impl Iterator<Item = &'a StepComparison> {
+        let is_counted =
+            |step: &&StepComparison| step.group != Group::Load || self.steps.contains(&step.name);
+        all.steps.iter().filter(is_counted)
+    }
+
+    /// The reason why no step needs another block: all are decided, or the plan allows no further
+    /// look.
+    fn end_text(&self, auto: Auto, comparison: &Comparison) -> String {
+        let settled = |step: &&StepComparison| {
+            step.targets.iter().skip(1).all(|target| {
+                let told = target.relative(Metric::Rate).and_then(|told| told.judgement.as_ref());
+                told.and_then(|told| told.test.as_ref()).is_some_and(|test| test.settled)
+            })
+        };
+        let steps = self.counted(comparison).count();
+        let count = self.counted(comparison).filter(settled).count();
+        if count == steps {
+            return format!("all {steps} steps decided");
+        }
+        format!(
+            "{count} of {steps} steps decided; stopping at the limit of {} blocks (--max-blocks)",
+            auto.max
+        )
+    }
 }

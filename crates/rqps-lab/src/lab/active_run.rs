@@ -1,20 +1,18 @@
 //! One target at work in a block: its server, its steps, and the run folder that they go to.
 
-mod counting;
-mod loads;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::lab::execution::Execution;
-use crate::lab::progress::{Event, Progress};
+use crate::lab::count;
+use crate::lab::execution::{self, Execution};
+use crate::lab::prepare::{self, Asked};
+use crate::lab::progress::{Event, Progress, error_text};
 use crate::lab::step_runner::{self, Measured, StepRunner};
-use crate::lab::target_state::{KeptLoad, TargetState};
-use crate::lab::turn_participant::TurnParticipant;
-use crate::lab::{count, fault, memory, prepare};
+use crate::lab::targets::{KeptLoad, TargetState};
+use crate::lab::turns::TurnParticipant;
 use crate::plan::file::without_password;
 use crate::plan::{ProfilingPass, cost};
 use rqps_dbms::ControlPlane;
@@ -22,6 +20,7 @@ use rqps_host::cgroup::MemoryGroup;
 use rqps_host::profile_names::ProfileNames;
 use rqps_host::valgrind::Callgrind;
 use rqps_host::{clock, disk};
+use rqps_model::answers::{AnswerReply, StepAnswers};
 use rqps_model::benchmark::{Phase, Prerequisite, Step};
 use rqps_model::block::BlockRun;
 use rqps_model::build::{BuildSource, Version};
@@ -38,20 +37,20 @@ pub(super) struct ActiveRun<'a> {
     pub(super) state: &'a mut TargetState,
     pub(super) record: RunRecord,
     pub(super) folder: RunFolder,
-    data: PathBuf,
+    pub(super) data: PathBuf,
     pub(super) control: Box<dyn ControlPlane>,
     /// The load that the block starts from.
     load: KeptLoad,
     /// The prerequisite that is missing since a step failed, and the name of that step.
     lost: Option<(Prerequisite, String)>,
     /// Holds the limit on the server's memory; goes when the server has gone.
-    group: Option<MemoryGroup>,
+    pub(super) group: Option<MemoryGroup>,
     /// Set if instructions are counted instead of time.
     callgrind: Option<Callgrind>,
     /// True once the server runs under callgrind.
-    is_under: bool,
+    pub(super) is_under: bool,
     /// Names of functions that valgrind does not know.
-    names: ProfileNames,
+    pub(super) names: ProfileNames,
     /// True once a step wrote, at the target's own rate.
     wrote: bool,
 }
@@ -91,11 +90,11 @@ pub(super) fn start<'a>(
     // Preparation is faster without valgrind.
     let is_under = count::counts_next(execution, &state.phases);
     let started = restore(execution, state, number, &data).and_then(|()| {
-        let group = memory::group(&execution.options.plan, &state.target)?;
+        let group = execution::group(&execution.options.plan, &state.target)?;
         let path = group.as_ref().map(|group| group.path().to_owned());
         let under = callgrind.clone().filter(|_| is_under);
         let mut control = state.control(execution, data.clone(), logs.clone(), path, under)?;
-        control.start().map_err(|error| match memory::killed(group.as_ref()) {
+        control.start().map_err(|error| match execution::killed(group.as_ref()) {
             Some(why) => anyhow::Error::new(error).context(why),
             None => error.into(),
         })?;
@@ -105,7 +104,7 @@ pub(super) fn start<'a>(
         Ok(started) => started,
         Err(error) => {
             let mut record = record;
-            let text = format!("start: {}", fault::text(&error));
+            let text = format!("start: {}", error_text(&error));
             record.status = Status::Failed(text.clone());
             record.finished = Some(clock::now_rfc3339());
             folder.update(&record)?;
@@ -442,8 +441,8 @@ impl ActiveRun<'_> {
 
     /// A fault of its server in words, with what the kernel did to it.
     fn words(&self, error: &anyhow::Error) -> String {
-        let text = fault::text(error);
-        match memory::killed(self.group.as_ref()) {
+        let text = error_text(error);
+        match execution::killed(self.group.as_ref()) {
             Some(why) => format!("{text}; {why}"),
             None => text,
         }
@@ -512,5 +511,104 @@ fn remove(execution: &Execution<'_>, data: &Path, progress: &mut Progress<'_>) {
         if let Err(error) = execution.folders.remove(folder) {
             progress.note(&format!("{error:#}"));
         }
+    }
+}
+
+// The data of a server that somebody else runs: each block loads its own. What a target is asked
+// at the end of a block.
+
+impl ActiveRun<'_> {
+    /// Creates the tables, and asks what they hold in the first block of a load.
+    fn load_external(
+        &mut self,
+        execution: &Execution<'_>,
+        logs: &Path,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        let is_first = self.is_first_of_load(execution);
+        let control = self.control.as_mut();
+        let number = execution.options.plan.load_of(self.record.key.block);
+        let loaded = prepare::load(execution, self.state, control, (logs, number), progress)?;
+        if loaded.is_some() {
+            prepare::settle(execution, self.state, control, progress)?;
+        }
+        let asked = if is_first {
+            prepare::ask(execution, self.state, control, (logs, number), progress)?
+        } else {
+            Asked::default()
+        };
+        self.load = prepare::keep(execution, loaded, asked);
+        self.record.load = self.load.load.clone();
+        Ok(())
+    }
+
+    /// True in the first block that starts from its load.
+    fn is_first_of_load(&self, execution: &Execution<'_>) -> bool {
+        execution.options.plan.is_first_of_load(self.record.key.block)
+    }
+
+    /// Asks the first statements of each step once more, in the first block of a load: every block
+    /// begins with the same data.
+    fn ask_again(&mut self, execution: &Execution<'_>, progress: &mut Progress<'_>) {
+        let load = execution.options.plan.load_of(self.record.key.block);
+        if !self.is_first_of_load(execution) || self.load.answers.is_empty() {
+            return;
+        }
+        let task = cost::ask(&execution.options.plan, &self.state.target);
+        progress.begin(task);
+        progress.doing(&self.record.key.label, "ask the first statements once more", None);
+        let phases = self.state.phases.clone();
+        let mut asked = || {
+            self.control.resume()?;
+            // What commands have changed, they would change twice.
+            self.runner(execution, None).ask_steps(&phases, load, |step| !step.runs_commands())
+        };
+        match asked() {
+            Ok(mut answers) => {
+                answers.retain(|number, after| {
+                    let Some(before) = self.load.answers.get_mut(number) else { return false };
+                    let all = before.answers.iter_mut().chain(&mut after.answers);
+                    all.for_each(|answer| answer.plan = None);
+                    // After writes, only errors can be compared.
+                    let refused = |answers: &StepAnswers| {
+                        let replies = answers.answers.iter().map(|answer| &answer.reply);
+                        replies.filter(|reply| matches!(reply, AnswerReply::Refused { .. })).count()
+                    };
+                    if self.wrote { refused(before) != refused(after) } else { before != after }
+                });
+                self.record.answers_after = answers;
+            }
+            Err(error) => {
+                let text = error_text(&error);
+                progress.note(&format!("{}: ask once more: {text}", self.record.key.folder()));
+            }
+        }
+        progress.end(task);
+    }
+}
+
+impl ActiveRun<'_> {
+    /// Gives the target its data back as they were loaded.
+    fn start_afresh(
+        &mut self,
+        execution: &Execution<'_>,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        let label = self.record.key.label.clone();
+        let number = execution.options.plan.load_of(self.record.key.block);
+        if self.state.is_external() {
+            let logs = self.folder.folder().join("logs");
+            let control = self.control.as_mut();
+            if prepare::load(execution, self.state, control, (&logs, number), progress)?.is_some() {
+                prepare::settle(execution, self.state, control, progress)?;
+            }
+            return Ok(());
+        }
+        progress.doing(&label, "restore the snapshot and start again", None);
+        self.control.stop()?;
+        execution.folders.remove(&self.data)?;
+        restore(execution, self.state, number, &self.data)?;
+        self.control.start()?;
+        Ok(())
     }
 }

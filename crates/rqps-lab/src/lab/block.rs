@@ -3,11 +3,10 @@
 use anyhow::Result;
 
 use crate::lab::active_run::{self, ActiveRun, Started};
-use crate::lab::execution::Execution;
-use crate::lab::progress::Progress;
-use crate::lab::side_by_side::side_by_side;
-use crate::lab::target_state::TargetState;
-use crate::lab::{memory, turns};
+use crate::lab::execution::{self, Execution};
+use crate::lab::progress::{Progress, side_by_side};
+use crate::lab::targets::TargetState;
+use crate::lab::turns;
 use crate::plan::{BlockSpec, Interleave, cost};
 use rqps_model::block::BlockRun;
 use rqps_model::run::{RunKey, Status};
@@ -36,7 +35,7 @@ pub(super) fn run(
     let mut runs: Vec<BlockRun> = Vec::new();
     if execution.options.valgrind.is_some() {
         let cache = execution.options.plan.workload.cache_bytes;
-        let fit = memory::servers_that_fit(cache, execution.memory_bytes);
+        let fit = execution::servers_that_fit(cache, execution.memory_bytes);
         // Counts do not depend on the load of the host, so targets may run at the same time.
         let alone = |member, progress: &mut Progress<'_>| {
             if execution.stopped() {

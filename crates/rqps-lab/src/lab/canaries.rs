@@ -1,16 +1,24 @@
 //! Canaries of a plan: where readings come from, and which of them call the host disturbed. They
 //! only discard blocks; rates never do.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use anyhow::{Context, Result, bail};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use rqps_host::clock;
+use crate::lab::execution::{self, Execution};
+use crate::lab::progress::Progress;
+use crate::lab::{executor, work_folders};
+use crate::plan::{BlockSpec, cost};
 use rqps_host::noise::canary;
+use rqps_host::{clock, host};
 use rqps_model::gate::{Canary, CanaryReference, CanaryRule};
+use rqps_results::{entries, replace_whole};
 
 /// Readings before the first block: enough for a first median.
-pub(super) const FIRST_READINGS: usize = 3;
+const FIRST_READINGS: usize = 3;
 /// Blocks of a calibration from which a spread can be taken.
 pub(super) const PAIRS_MIN: usize = 3;
 /// A block of a host that never changes is discarded this often, with a calibration: 1 %.
@@ -110,7 +118,7 @@ impl CanarySource {
     }
 
     /// True if waiting may make a difference.
-    pub(super) fn is_real(&self) -> bool {
+    fn is_real(&self) -> bool {
         matches!(self, CanarySource::Host(_))
     }
 }
@@ -227,6 +235,168 @@ fn deviations(n: usize) -> Option<f64> {
 
 fn median(values: &[f64]) -> Option<f64> {
     rqps_stats::summary::median(values)
+}
+
+// Reads the canaries on the host that measures, around each block.
+
+/// A block is not begun while the canary before it is out of range; but no longer than this many
+/// pauses.
+const PAUSES: usize = 3;
+/// Between two readings of them.
+const PAUSE: Duration = Duration::from_secs(5);
+/// A canary takes a tenth of a second, and a block minutes: a disturbance must persist for this
+/// long before it discards a block.
+const MOMENT: Duration = Duration::from_secs(1);
+
+/// A source of readings, and how many were taken from it.
+pub(super) struct CanaryReader {
+    source: CanarySource,
+    readings: usize,
+}
+
+impl CanaryReader {
+    /// Goes on after `readings` readings: only a script knows one from the next.
+    pub(super) fn new(source: CanarySource, readings: usize) -> CanaryReader {
+        CanaryReader { source, readings }
+    }
+
+    /// Readings before the first block.
+    pub(super) fn first(&mut self) -> Vec<Canary> {
+        (0..FIRST_READINGS).filter_map(|_| self.read()).collect()
+    }
+
+    /// The reading before a block. Waits a while if it is out of range.
+    pub(super) fn before(
+        &mut self,
+        execution: &Execution<'_>,
+        reference: &CanaryReference,
+        progress: &mut Progress<'_>,
+    ) -> Option<Canary> {
+        let mut reading = self.read();
+        let pauses = if reference.may_discard { PAUSES } else { 0 };
+        for _ in 0..pauses {
+            let slow = reading.as_ref().and_then(|reading| slow(reference, reading));
+            let Some(fault) = slow.filter(|_| !execution.stopped()) else { break };
+            progress.doing("", &format!("wait for a quieter host ({fault})"), None);
+            self.rest(PAUSE);
+            reading = self.read();
+        }
+        reading
+    }
+
+    /// The reading after a block, the second one if the first is out of range.
+    pub(super) fn after(
+        &mut self,
+        reference: &CanaryReference,
+        before: Option<&Canary>,
+    ) -> Option<Canary> {
+        let reading = self.read();
+        let faults = faults(reference, [before, reading.as_ref()]);
+        if faults.is_empty() || !reference.may_discard {
+            return reading;
+        }
+        self.rest(MOMENT);
+        self.read()
+    }
+
+    /// The reading of a node before a block, and the reason why it is sick, if it still is after a
+    /// while.
+    fn of_node(&mut self, others: &[Canary]) -> (Option<Canary>, Option<String>) {
+        for _ in 0..PAUSES {
+            let reading = self.read();
+            if reading.as_ref().and_then(|reading| sick(others, reading)).is_none() {
+                return (reading, None);
+            }
+            self.rest(PAUSE);
+        }
+        let reading = self.read();
+        let sick = reading.as_ref().and_then(|reading| sick(others, reading));
+        (reading, sick)
+    }
+
+    fn rest(&self, pause: Duration) {
+        if self.source.is_real() {
+            std::thread::sleep(pause);
+        }
+    }
+
+    fn read(&mut self) -> Option<Canary> {
+        let reading = self.source.read(self.readings);
+        self.readings += 1;
+        reading
+    }
+}
+
+// The check of a node before each block that Slurm starts there. A node that is full or sick says
+// why, and gets no more blocks of the plan; canaries around the block find smaller disturbances.
+
+/// Each node leaves its last canary in this folder, below the folder that all nodes share.
+const READINGS: &str = "nodes";
+
+/// Checks that the node of this name has the room and the memory for a block, and is not much
+/// slower than other nodes were. Leaves its canary in the folder `pool`, which all nodes share.
+///
+/// # Errors
+/// The node is not fit; the text says why.
+pub fn check_node(spec: &BlockSpec, node: &str, (work, pool): (&Path, &Path)) -> Result<()> {
+    let plan = &spec.plan;
+    let run_as = work_folders::unprivileged_user(plan)?;
+    let bytes = cost::estimate(plan, &[]).disk_bytes;
+    work_folders::check_space_for(work, Some(work), run_as.as_ref(), bytes)?;
+    executor::check_can_keep(work)?;
+    execution::check_together(plan, host::memory_bytes())?;
+    if !plan.canaries {
+        return Ok(());
+    }
+    let readings = pool.join(READINGS);
+    let others = others(&readings, node)?;
+    let mut reader = CanaryReader::new(source(spec, (node, work)), 0);
+    let (reading, sick) = reader.of_node(&others);
+    let Some(reading) = reading else { return Ok(()) };
+    if let Some(why) = sick {
+        bail!(
+            "measure on a sick node: {why}, by the canaries of other nodes\nhint: if its hardware \
+             is another, name the class of hosts with --constraint"
+        );
+    }
+    if let Some(why) = reading.missing.get("fsync_ns") {
+        bail!("write data: {why}");
+    }
+    let text = serde_json::to_string(&reading).context("write down the canary")?;
+    fs::create_dir_all(&readings).with_context(|| format!("make {}", readings.display()))?;
+    replace_whole(&file_of(&readings, node), text + "\n")?;
+    Ok(())
+}
+
+fn file_of(readings: &Path, node: &str) -> std::path::PathBuf {
+    readings.join(format!("{node}.json"))
+}
+
+/// The last canaries of all other nodes.
+fn others(readings: &Path, node: &str) -> Result<Vec<Canary>> {
+    let own = file_of(readings, node);
+    if !readings.is_dir() {
+        return Ok(Vec::new());
+    }
+    let paths = entries(readings)?.into_iter().map(|name| readings.join(name));
+    let paths = paths.filter(|path| *path != own);
+    let whole = paths.filter(|path| path.extension().is_some_and(|end| end == "json"));
+    let read = |path: std::path::PathBuf| {
+        let what = || format!("read {}", path.display());
+        let text = fs::read_to_string(&path).with_context(what)?;
+        serde_json::from_str(&text).with_context(what)
+    };
+    whole.map(read).collect()
+}
+
+/// The canaries of the node. The fake DBMS does no work, so a script says how its nodes are.
+fn source(spec: &BlockSpec, (node, work): (&str, &Path)) -> CanarySource {
+    if spec.plan.targets.iter().any(|target| !target.dbms.dialect().is_scripted()) {
+        return CanarySource::Host(work.to_owned());
+    }
+    let configs = spec.targets.iter().map(|slot| slot.config.text.as_str());
+    let script = script(configs, &format!("canaries.{node}"));
+    CanarySource::Script(script.unwrap_or_default())
 }
 
 #[cfg(test)]

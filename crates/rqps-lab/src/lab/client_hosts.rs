@@ -1,24 +1,25 @@
 //! Hosts that carry the clients of every step, while servers are on this one. This rqps starts
 //! their drivers by ssh, or asks the rqps that has sent it a block.
 
-use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::path::Path;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::lab::client_nodes::{self, ClientNodes};
-use crate::lab::driver_hosts::DriverHosts;
 use crate::lab::driver_process::DriverProcess;
 use crate::lab::driver_proxy::{CarrierHost, ClientLine};
 use crate::lab::driver_team::{AwayDriver, DriverTeam};
 use crate::lab::progress::Progress;
-use crate::lab::ssh::SshLink;
+use crate::lab::ssh::{self, PreparedHost, SocketFolder, SshLink, shell_word};
 use crate::plan::StepFile;
 use rqps_dbms::{ControlPlane, ListenAddress};
 use rqps_driver::request::{AwayClients, DriverRequest, RequestBody, StepRequest};
 use rqps_driver::turns::token::TurnRules;
-use rqps_host::secret;
+use rqps_host::child::{self, ChildTask};
+use rqps_host::{command_output, host, secret};
 use rqps_model::client_hosts::HostsOfClients;
 
 /// The client hosts of a plan, each with this rqps.
@@ -200,7 +201,7 @@ fn choose_address(
         }
         None => match given(asked, ServersOn::ThisHost)? {
             Some(address) => (address, "Slurm"),
-            None => (client_nodes::own_address(variable)?, "Slurm"),
+            None => (own_address(variable)?, "Slurm"),
         },
     };
     TcpListener::bind((address, 0)).map(|_| address).map_err(|error| {
@@ -300,6 +301,300 @@ pub(super) fn choose(
             link.host
         )
     })
+}
+
+// Hosts that carry clients, each with this rqps: those that ssh reaches, or this one.
+
+/// Folder for data that take long to make, in the folder of rqps on a host.
+const DATASETS: &str = "datasets";
+/// Time limit for the answer of a host on the same network.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The hosts on which drivers run.
+pub(super) enum DriverHosts {
+    /// This host, by this program, with this cache.
+    Here { program: PathBuf, cache: PathBuf },
+    /// Hosts that ssh reaches, and the folder for its sockets.
+    Ssh { hosts: Vec<PreparedHost>, _sockets: SocketFolder },
+    /// Nodes of the job of this block.
+    Slurm(ClientNodes),
+}
+
+impl DriverHosts {
+    /// Connects to hosts, copies rqps there, and checks that they have the `files` that drivers
+    /// read. One rqps at a time does so for the result folder `out`.
+    ///
+    /// # Errors
+    /// One cannot be reached, cannot run this rqps, or lacks a file.
+    pub(super) fn open(
+        (names, ssh_config): (&[String], Option<&Path>),
+        (out, program, files): (&Path, &Path, &[StepFile]),
+        progress: &mut Progress<'_>,
+    ) -> Result<DriverHosts> {
+        let out = std::path::absolute(out).context("find the result folder")?;
+        let of = [out.as_os_str().as_encoded_bytes(), b" clients"].concat();
+        let sockets = SocketFolder::make(&of)?;
+        let folder = sockets.path().to_owned();
+        // Whatever fails from here on, what is open is closed.
+        let mut opened = DriverHosts::Ssh { hosts: Vec::new(), _sockets: sockets };
+        let name = ssh::program_name(&ssh::digest_of(program)?);
+        for host in names {
+            let there = (host.as_str(), ssh_config, folder.as_path());
+            let prepared = PreparedHost::open(there, (program, name.as_str()), progress)
+                .with_context(|| format!("use the client host {host}"))?;
+            if let DriverHosts::Ssh { hosts, .. } = &mut opened {
+                hosts.push(prepared);
+            }
+        }
+        for host in opened.by_ssh() {
+            let run = |script: &str| host.link.run(script);
+            files.iter().try_for_each(|file| check_file((&host.link.host, &run), file))?;
+        }
+        Ok(opened)
+    }
+
+    /// The nodes that Slurm has given this job for its clients; checks that they have the `files`
+    /// that drivers read.
+    ///
+    /// # Errors
+    /// This is no such job, or a node lacks a file.
+    fn of_job(nodes: ClientNodes, files: &[StepFile]) -> Result<DriverHosts> {
+        for (place, name) in nodes.names().iter().enumerate() {
+            let run = |script: &str| nodes.run(place, script);
+            files.iter().try_for_each(|file| check_file((name, &run), file))?;
+        }
+        Ok(DriverHosts::Slurm(nodes))
+    }
+
+    /// The hosts that ssh reaches; empty for others.
+    fn by_ssh(&self) -> &[PreparedHost] {
+        match self {
+            DriverHosts::Here { .. } | DriverHosts::Slurm(_) => &[],
+            DriverHosts::Ssh { hosts, .. } => hosts,
+        }
+    }
+
+    /// Name and folder for data sets of each host.
+    pub(super) fn carriers(&self) -> Vec<CarrierHost> {
+        match self {
+            DriverHosts::Here { cache, .. } => {
+                vec![CarrierHost { name: host::name(), datasets: cache.join(DATASETS) }]
+            }
+            DriverHosts::Ssh { hosts, .. } => {
+                let carrier = |host: &PreparedHost| CarrierHost {
+                    name: host.link.host.clone(),
+                    datasets: Path::new(&host.folder).join(DATASETS),
+                };
+                hosts.iter().map(carrier).collect()
+            }
+            DriverHosts::Slurm(nodes) => {
+                let datasets = nodes.cache.join(DATASETS);
+                let carrier =
+                    |name: &String| CarrierHost { name: name.clone(), datasets: datasets.clone() };
+                nodes.names().iter().map(carrier).collect()
+            }
+        }
+    }
+
+    /// Checks that each host can connect to an address at which servers will listen.
+    ///
+    /// # Errors
+    /// One does not reach it.
+    pub(super) fn check_reach(&self, at: SocketAddr) -> Result<()> {
+        let reached = |name: &str, reached: Result<()>| {
+            let reached =
+                reached.with_context(|| format!("reach {} from the client host {name}", at.ip()));
+            reached.map_err(|error| {
+                anyhow!(
+                    "{error:#}\nhint: open the firewall between both, or give another address with \
+                     --server-address"
+                )
+            })
+        };
+        match self {
+            DriverHosts::Here { .. } => {
+                let answer = TcpStream::connect_timeout(&at, PATIENCE).map(drop);
+                reached(&host::name(), answer.context("connect"))
+            }
+            DriverHosts::Ssh { hosts, .. } => hosts.iter().try_for_each(|host| {
+                let script = format!("exec {} client-host {at}", host.program);
+                reached(&host.link.host, host.link.run(&script).map(drop))
+            }),
+            DriverHosts::Slurm(nodes) => match nodes.check_reach(&at.to_string()) {
+                Ok(()) => Ok(()),
+                Err((name, error)) => reached(&name, Err(error)),
+            },
+        }
+    }
+
+    /// The command of a driver on the host at that place, not started. The driver ends when its
+    /// standard input does.
+    ///
+    /// # Errors
+    /// The host cannot be reached.
+    pub(super) fn driver(&self, place: usize) -> Result<Command> {
+        match self {
+            DriverHosts::Here { program, .. } => {
+                let mut command = child::command(program, ChildTask::Library);
+                // What a request calls a path begins in the root folder: driver_proxy.rs.
+                command.arg("driver").current_dir("/");
+                Ok(command)
+            }
+            DriverHosts::Ssh { hosts, .. } => {
+                let Some(host) = hosts.get(place) else { bail!("find the host {place}") };
+                host.link.restore()?;
+                // Within a shell, because ssh reports a killed driver like a cut connection.
+                Ok(host.link.talk(&format!("cd / && {} driver; exit $?", host.program)))
+            }
+            DriverHosts::Slurm(nodes) => nodes.driver(place),
+        }
+    }
+}
+
+/// Runs a shell script on a host and returns its output.
+type OnHost<'a> = &'a dyn Fn(&str) -> Result<String>;
+
+/// Checks that a host has a file at the same path, with the same content if its hash is known.
+fn check_file((name, run): (&str, OnHost<'_>), file: &StepFile) -> Result<()> {
+    let path = file.path.display();
+    let word = shell_word(&file.path.to_string_lossy());
+    let script = match &file.sha256 {
+        Some(_) => format!("if [ -r {word} ]; then sha256sum < {word}; fi"),
+        None => format!("if [ -r {word} ]; then echo yes; fi"),
+    };
+    let said = run(&script).with_context(|| format!("look for {path} on {name}"))?;
+    let sum = said.split_whitespace().next();
+    match (sum, &file.sha256) {
+        (None, _) => bail!(
+            "read {path} on the client host {name}: it cannot be read there\nhint: copy it to the \
+             same path on {name}"
+        ),
+        (Some(sum), Some(known)) if sum != known => bail!(
+            "read {path} on the client host {name}: it differs from the file on this host\nhint: \
+             copy it from here to the same path on {name}"
+        ),
+        _ => Ok(()),
+    }
+}
+
+impl Drop for DriverHosts {
+    fn drop(&mut self) {
+        self.by_ssh().iter().for_each(|host| host.link.close());
+    }
+}
+
+// Nodes of Slurm that carry the clients of a block: the second part of its heterogeneous job, the
+// first part of which is the node of the servers.
+
+/// The nodes of the second part, as Slurm writes lists of nodes.
+const NODES_VARIABLE: &str = "SLURM_JOB_NODELIST_HET_GROUP_1";
+/// The name of the node on which this process runs.
+const OWN_NODE: &str = "SLURMD_NODENAME";
+
+/// Looks a name up in the environment.
+type Variable = fn(&str) -> Option<String>;
+
+/// The nodes of the clients.
+pub(super) struct ClientNodes {
+    names: Vec<String>,
+    /// This rqps, at the same path on all nodes.
+    program: PathBuf,
+    /// The folder for data that take long to make, at the same path on all nodes.
+    pub(super) cache: PathBuf,
+}
+
+impl ClientNodes {
+    /// The nodes that Slurm has given this job.
+    ///
+    /// # Errors
+    /// This is no such job, or it has another number of nodes.
+    fn of_job(
+        (count, variable): (u32, Variable),
+        (program, cache): (&Path, &Path),
+    ) -> Result<ClientNodes> {
+        let Some(list) = variable(NODES_VARIABLE) else {
+            bail!(
+                "run clients on {count} nodes of Slurm: this is no job with nodes for \
+                 clients\nhint: use --on slurm:PARTITION"
+            )
+        };
+        let mut command = child::command("scontrol", ChildTask::Submit);
+        command.args(["show", "hostnames", &list]);
+        let names: Vec<String> = asked(command)?.split_whitespace().map(str::to_owned).collect();
+        if names.len() != count as usize {
+            bail!("run clients on {count} nodes of Slurm: this job has {list} for them");
+        }
+        Ok(ClientNodes { names, program: program.to_owned(), cache: cache.to_owned() })
+    }
+
+    /// Names of the nodes.
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// A driver on the node at that place, not started. It ends when its standard input does.
+    ///
+    /// # Errors
+    /// There are fewer nodes.
+    pub(super) fn driver(&self, place: usize) -> Result<Command> {
+        let node =
+            self.names.get(place).with_context(|| format!("find the client node {place}"))?;
+        let mut command = on(node);
+        command.arg(&self.program).arg("driver");
+        Ok(command)
+    }
+
+    /// Checks that each node can connect to an address: the name of the first that cannot, and why.
+    pub(super) fn check_reach(&self, at: &str) -> Result<(), (String, anyhow::Error)> {
+        self.names.iter().try_for_each(|node| {
+            let mut command = on(node);
+            command.arg(&self.program).args(["client-host", at]);
+            asked(command).map(drop).map_err(|error| (node.clone(), error))
+        })
+    }
+
+    /// The output of a shell script on the node at that place.
+    ///
+    /// # Errors
+    /// It fails, or does not end.
+    pub(super) fn run(&self, place: usize, script: &str) -> Result<String> {
+        let node =
+            self.names.get(place).with_context(|| format!("find the client node {place}"))?;
+        let mut command = on(node);
+        command.args(["sh", "-c", script]);
+        asked(command)
+    }
+}
+
+/// Runs a program on a node of the second part, beside others, on all of its CPUs.
+fn on(node: &str) -> Command {
+    let mut command = child::command("srun", ChildTask::Submit);
+    command.args(["--het-group=1", "--nodes=1", "--ntasks=1", "--overlap", "--cpu-bind=none"]);
+    command.args(["--unbuffered", "--quiet", "--nodelist", node, "--"]);
+    command
+}
+
+fn asked(command: Command) -> Result<String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let said = command_output::run(command).map_err(|why| anyhow!("start {program}: {why}"))?;
+    if said.success() { Ok(said.output) } else { bail!("{}", said.complaint()) }
+}
+
+/// The address by which Slurm reaches the node on which this process runs.
+///
+/// # Errors
+/// This is no job, or the address cannot be found.
+fn own_address(variable: Variable) -> Result<IpAddr> {
+    let node = variable(OWN_NODE)
+        .with_context(|| format!("choose an address for servers: {OWN_NODE} is not set"))?;
+    let mut command = child::command("scontrol", ChildTask::Submit);
+    command.args(["--oneliner", "show", "node", &node]);
+    let said = asked(command).context("choose an address for servers")?;
+    let name = said.split_whitespace().find_map(|word| word.strip_prefix("NodeAddr="));
+    let name = name.unwrap_or(&node);
+    let found = (name, 0).to_socket_addrs();
+    let found = found.with_context(|| format!("find the address of {name}"))?.next();
+    found.map(|at| at.ip()).with_context(|| format!("find the address of {name}: it has none"))
 }
 
 #[cfg(test)]

@@ -1,22 +1,23 @@
 //! The other process: spawns `rqps driver`, hands it its request, and passes its messages on. Where
 //! another rqps starts drivers, the process is at the end of a line to that one.
 
-use std::io::Write;
+use std::fs;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
-use crate::lab::driver_child::{BoundedLines, DriverChild, DriverLog};
 use crate::lab::driver_proxy::{ClientLine, ProxiedDriver};
+use crate::lab::ssh::CONNECTION_FAILED;
 use rqps_driver::event::DriverEvent;
 use rqps_driver::request::{DriverCommand, DriverRequest};
 use rqps_host::child::{self, ChildTask};
-use rqps_host::confinement;
 use rqps_host::valgrind::Callgrind;
+use rqps_host::{command_output, confinement, plain};
 
 /// The start of the process, by its DBMS.
 #[derive(Debug, Default)]
@@ -222,5 +223,180 @@ impl Drop for DriverProcess {
             child.wait().ok();
             log.tell_left(&confinement::end_left(child.id()));
         }
+    }
+}
+
+// A driver as a process of this host: the driver itself, or the ssh that leads to it.
+
+/// Bytes at the end of a log in which an error looks for words.
+const WORDS_MOST: u64 = 1 << 20;
+/// Lines of a panic that an error shows.
+const PANIC_LINES: usize = 5;
+
+/// A process that has got its request.
+pub(super) struct DriverChild {
+    pub(super) child: Child,
+    /// Held open: the driver ends when it closes.
+    pub(super) input: ChildStdin,
+    pub(super) output: ChildStdout,
+    pub(super) log: DriverLog,
+}
+
+/// The log with the stderr of a driver.
+#[derive(Debug)]
+pub(super) struct DriverLog {
+    path: PathBuf,
+    /// Offset of its first byte; earlier drivers wrote the bytes before.
+    start: u64,
+    /// Tells when all is written.
+    written: Receiver<()>,
+}
+
+/// The time that the last words of a dead driver may take.
+const LOG_PATIENCE: Duration = Duration::from_secs(1);
+
+impl DriverChild {
+    /// Starts it with its request, a line of JSON. What it writes to stderr goes to the file `log`.
+    ///
+    /// # Errors
+    /// The process cannot be started or does not take its request.
+    pub(super) fn start(mut command: Command, request: &str, log: &Path) -> Result<DriverChild> {
+        let file = plain::to_append(log).with_context(|| format!("open {}", log.display()))?;
+        let start = file.metadata().map_or(0, |file| file.len());
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let mut input = child.stdin.take().context("the driver has no standard input")?;
+        let output = child.stdout.take().context("the driver has no standard output")?;
+        let errors = child.stderr.take().context("the driver has no standard error")?;
+        let written = command_output::keep_log(errors, file);
+        match input.write_all(format!("{request}\n").as_bytes()) {
+            // It has ended already; its messages say why.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+            sent => sent.context("send the driver its request")?,
+        }
+        let log = DriverLog { path: log.to_owned(), start, written };
+        Ok(DriverChild { child, input, output, log })
+    }
+}
+
+impl DriverLog {
+    /// Writes down what the driver left running, and was ended.
+    fn tell_left(&self, left: &[String]) {
+        let Ok(mut log) = plain::to_append(&self.path) else { return };
+        for process in left {
+            // A log that cannot be written ends no run.
+            let _ = writeln!(log, "rqps: ended what the driver left running: {process}");
+        }
+    }
+
+    /// The error for a driver that ended before it was done. `host` is the client host that it was
+    /// on.
+    pub(super) fn early_end(&self, host: Option<&str>, status: ExitStatus) -> anyhow::Error {
+        let said = self.last_words();
+        match host {
+            Some(host) if status.code() == Some(CONNECTION_FAILED) => {
+                anyhow!("the connection to the client host {host} was cut{said}")
+            }
+            Some(host) => {
+                anyhow!("the driver process on the client host {host} ended early ({status}){said}")
+            }
+            None => anyhow!("the driver process ended early ({status}){said}"),
+        }
+    }
+
+    /// The last panic in the log as a clause, otherwise the last line; empty for an empty log.
+    fn last_words(&self) -> String {
+        self.written.recv_timeout(LOG_PATIENCE).ok();
+        // If the log cannot be read, the error stays as it is.
+        let length = fs::metadata(&self.path).map_or(0, |log| log.len());
+        let own = length.saturating_sub(self.start).min(WORDS_MOST);
+        let bytes = plain::end(&self.path, 0, own).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> =
+            text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let is_word = |line: &&str| !line.starts_with("note: ") && *line != "stack backtrace:";
+        let words: Vec<&str> = match lines.iter().rposition(|line| line.contains(" panicked at ")) {
+            Some(at) => lines[at..].iter().copied().take_while(is_word).take(PANIC_LINES).collect(),
+            None => lines.last().copied().into_iter().collect(),
+        };
+        if words.is_empty() { String::new() } else { format!(": {}", words.join(" ")) }
+    }
+}
+
+/// The longest line, in bytes. The largest message has the seconds of a long step.
+const MOST: u64 = 64 << 20;
+
+/// The lines of what a process says.
+pub(super) struct BoundedLines<R> {
+    from: BufReader<R>,
+    most: u64,
+}
+
+impl<R: Read> BoundedLines<R> {
+    pub(super) fn of(from: R) -> BoundedLines<R> {
+        BoundedLines { from: BufReader::new(from), most: MOST }
+    }
+}
+
+impl<R: Read> Iterator for BoundedLines<R> {
+    type Item = io::Result<String>;
+
+    fn next(&mut self) -> Option<io::Result<String>> {
+        let mut line = Vec::new();
+        match self.from.by_ref().take(self.most).read_until(b'\n', &mut line) {
+            Ok(0) => return None,
+            Ok(_) => {}
+            Err(error) => return Some(Err(error)),
+        }
+        if line.last() == Some(&b'\n') {
+            line.pop();
+        } else if line.len() as u64 >= self.most {
+            return Some(Err(io::Error::other(format!(
+                "a line is longer than {} bytes",
+                self.most
+            ))));
+        }
+        Some(String::from_utf8(line).map_err(io::Error::other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(log: &str) -> String {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), format!("earlier driver\n{log}")).unwrap();
+        let start = "earlier driver\n".len() as u64;
+        DriverLog { path: file.path().to_owned(), start, written: std::sync::mpsc::channel().1 }
+            .last_words()
+    }
+
+    #[test]
+    fn a_driver_that_panicked_tells_where_and_why_and_another_its_last_line() {
+        let panic = "one\n\nthread 'client 2' (77) panicked at crates/rqps-driver/src/step.rs:9:5:\n\
+                     index out of bounds\nof the list\nnote: run with `RUST_BACKTRACE=1`\n";
+        let said = ": thread 'client 2' (77) panicked at crates/rqps-driver/src/step.rs:9:5: index out of \
+                    bounds of the list";
+        assert_eq!(words(panic), said);
+        let traced = panic.replace("note: run", "stack backtrace:\n   0: begin\nnote: run");
+        assert_eq!(words(&traced), said);
+        assert_eq!(words("one\ntwo\n\n"), ": two");
+        assert_eq!(words(""), "");
+    }
+}
+
+#[cfg(test)]
+mod bounded_lines_tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_never_ends_is_an_error() {
+        let lines =
+            |text: &'static str| BoundedLines { from: BufReader::new(text.as_bytes()), most: 8 };
+        let all: Vec<String> = lines("one\ntwo").map(Result::unwrap).collect();
+        assert_eq!(all, ["one", "two"]);
+        let mut endless = BoundedLines { from: BufReader::new(io::repeat(b'x')), most: 8 };
+        assert!(endless.next().unwrap().is_err());
     }
 }

@@ -326,22 +326,22 @@ fn rank(event: &DriverEvent) -> (u8, u32) {
 
 /// Clocks of a host at one moment, nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ClockReading {
+struct ClockReading {
     /// The monotonic clock.
     pub(super) monotonic_ns: u64,
     /// The wall clock.
-    pub(super) unix_ns: u64,
+    unix_ns: u64,
 }
 
 /// The offset of another host's clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ClockOffset {
+struct ClockOffset {
     /// Lead of its monotonic clock, nanoseconds.
     monotonic_ns: i128,
     /// Lead of its wall clock, nanoseconds.
     unix_ns: i128,
     /// The quickest round trip, nanoseconds.
-    pub(super) round_trip_ns: u64,
+    round_trip_ns: u64,
 }
 
 impl ClockOffset {
@@ -358,7 +358,7 @@ impl ClockOffset {
     }
 
     /// The one that is known better.
-    pub(super) fn better(self, other: ClockOffset) -> ClockOffset {
+    fn better(self, other: ClockOffset) -> ClockOffset {
         if other.round_trip_ns < self.round_trip_ns { other } else { self }
     }
 
@@ -373,12 +373,12 @@ impl ClockOffset {
     }
 
     /// Lead of its wall clock, milliseconds.
-    pub(super) fn ahead_ms(&self) -> f64 {
+    fn ahead_ms(&self) -> f64 {
         self.unix_ns as f64 / 1e6
     }
 
     /// Largest error of the offset, milliseconds.
-    pub(super) fn bound_ms(&self) -> f64 {
+    fn bound_ms(&self) -> f64 {
         self.round_trip_ns as f64 / 2e6
     }
 }

@@ -6,8 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::lab::canaries::{self, CanarySource};
-use crate::lab::canary_reader::CanaryReader;
+use crate::lab::canaries::{self, CanaryReader, CanarySource};
 use crate::lab::execution::Execution;
 use crate::lab::progress::Progress;
 use crate::plan::BlockSpec;

@@ -1,27 +1,28 @@
 //! Loads each target as often as the plan says, lets it settle, and keeps a snapshot of each load
 //! that its blocks start from.
 
-mod answers;
-
-pub(super) use answers::{Asked, ask};
-
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::lab::execution::Execution;
-use crate::lab::progress::{Event, Progress};
-use crate::lab::side_by_side::side_by_side;
-use crate::lab::step_runner::{Loaded, StepRunner, cause};
-use crate::lab::target_state::{KeptLoad, TargetState};
-use crate::lab::{fault, guest, memory};
-use crate::plan::{PlanDraft, cost, order};
+use crate::lab::execution::{self, Execution};
+use crate::lab::guest;
+use crate::lab::progress::{Event, Progress, error_text, side_by_side};
+use crate::lab::step_runner::{self, Loaded, Silence, StepRunner, cause};
+use crate::lab::targets::{KeptLoad, TargetState};
+use crate::plan::{PlanDraft, cost, orders};
 use rqps_dbms::{ControlPlane, SettleLoad};
+use rqps_driver::event::DriverEvent;
+use rqps_driver::request::{DriverRequest, RequestBody, StepRequest, TableRead};
 use rqps_host::disk;
+use rqps_model::answers::{StepAnswers, TableRecord};
+use rqps_model::benchmark::{Phase, Step};
+use rqps_model::dialect::Dialect;
 
 /// Written beside a complete snapshot. A resumed plan uses only snapshots with this mark.
 #[derive(Serialize, Deserialize)]
@@ -54,7 +55,7 @@ pub(super) fn all(
         }
         state.loads.retain(|load, _| still.contains(load));
     }
-    let orders = order::orders(states.len(), plan.loads, plan.seed);
+    let orders = orders(states.len(), plan.loads, plan.seed);
     let order = orders.get(load.saturating_sub(1) as usize).context("order the loads")?;
     let mut waiting: Vec<_> = states.iter_mut().enumerate().collect();
     waiting.sort_by_key(|(place, state)| {
@@ -67,7 +68,7 @@ pub(super) fn all(
         !state.broken && !is_done
     });
     if execution.options.valgrind.is_some() {
-        let fit = memory::servers_that_fit(plan.workload.cache_bytes, execution.memory_bytes);
+        let fit = execution::servers_that_fit(plan.workload.cache_bytes, execution.memory_bytes);
         side_by_side(waiting.collect(), fit, progress, |state, progress| {
             if !execution.stopped() {
                 prepare(execution, state, load, progress);
@@ -106,7 +107,7 @@ fn prepare(
         Err(_) if execution.stopped() => return,
         Err(error) => {
             state.broken = true;
-            state.fault(format!("prepare: {}", fault::text(&error)), progress);
+            state.fault(format!("prepare: {}", error_text(&error)), progress);
         }
     }
     progress.skip(task);
@@ -292,6 +293,158 @@ fn settle_load(execution: &Execution<'_>) -> SettleLoad {
         rows_total: u64::from(workload.tables) * workload.rows,
         table: execution.options.plan.table_name().to_owned(),
         scale: workload.settle_scale,
+    }
+}
+
+// Asks a target, after its load, what its tables hold and what it answers to the first statements
+// of each step: facts by which a report tells whether targets do the same work.
+
+/// A driver is silent for this long only if a statement takes too long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Bytes of a table up to which its rows are read.
+const TABLE_BYTES: u64 = 256 << 20;
+
+/// What a target answered.
+#[derive(Default)]
+pub(super) struct Asked {
+    pub(super) tables: Vec<TableRecord>,
+    pub(super) answers: BTreeMap<u32, StepAnswers>,
+}
+
+/// Reads the tables and asks the first statements of each step. A step that cannot be asked says
+/// why; it is measured all the same.
+///
+/// # Errors
+/// The server dies; the user stops.
+pub(super) fn ask(
+    execution: &Execution<'_>,
+    state: &TargetState,
+    control: &mut dyn ControlPlane,
+    (logs, load): (&Path, u32),
+    progress: &mut Progress<'_>,
+) -> Result<Asked> {
+    let dialect = state.target.dbms.dialect();
+    let has_answers = matches!(dialect, Dialect::Postgres | Dialect::Mysql | Dialect::Sqlite);
+    if !has_answers || execution.options.valgrind.is_some() {
+        return Ok(Asked::default());
+    }
+    let mut runner = StepRunner::new(execution, &state.target, control, logs.to_owned());
+    progress.doing(&state.target.label, "read the tables to compare them", None);
+    let plan = &execution.options.plan;
+    let mut asked = Asked::default();
+    if plan.load_request(&state.target).is_some() {
+        let names = state.is_external().then(|| plan.names_made(&state.target));
+        asked.tables = runner.read_tables(TableRead { names, bytes_most: TABLE_BYTES })?;
+    }
+    progress.doing(&state.target.label, "ask the first statements of each step", None);
+    asked.answers = runner.ask_steps(&state.phases, load, |_| true)?;
+    Ok(asked)
+}
+
+impl StepRunner<'_> {
+    /// Asks the first statements of each of these steps.
+    ///
+    /// # Errors
+    /// The server dies; the user stops.
+    pub(super) fn ask_steps(
+        &mut self,
+        phases: &[Phase],
+        load: u32,
+        is_asked: impl Fn(&Step) -> bool,
+    ) -> Result<BTreeMap<u32, StepAnswers>> {
+        let seed = self.execution.options.plan.seed;
+        let (mut known, mut all): (Vec<(&Step, StepAnswers)>, _) = (Vec::new(), BTreeMap::new());
+        for (index, phase) in phases.iter().enumerate() {
+            let Phase::Measure(step) = phase else { continue };
+            if !is_asked(step) {
+                continue;
+            }
+            let number = index as u32 + 1;
+            // The same step with more clients begins as it does with one.
+            let same = known.iter().find(|(other, _)| other.work == step.work);
+            let answers = match same {
+                Some((_, answers)) => answers.clone(),
+                None => self.ask(step, step_runner::seed_of(seed, load, number))?,
+            };
+            known.push((step, answers.clone()));
+            all.insert(number, answers);
+        }
+        Ok(all)
+    }
+
+    /// Asks the first statements of a step.
+    fn ask(&mut self, step: &Step, seed: u64) -> Result<StepAnswers> {
+        let workload = self.execution.options.plan.workload.clone();
+        let task = StepRequest {
+            plans: false,
+            storage_engine: self.storage_engine.map(str::to_owned),
+            ..StepRequest::of(step, &workload)
+        };
+        let request = self.request(seed, RequestBody::Step(Box::new(task)));
+        let request = DriverRequest { asks: true, pause: false, ..request };
+        let mut found = StepAnswers::default();
+        let ended = self.converse(&request, &mut |event| match event {
+            DriverEvent::Answer(more) => {
+                found.answers.extend(more.answers);
+                found.statements.extend(more.statements);
+                Ok(None)
+            }
+            DriverEvent::Answered(note) => Ok(Some(note)),
+            other => bail!("expected an answer from the driver, got {other:?}"),
+        })?;
+        found.note = ended.unwrap_or_else(Some);
+        Ok(found)
+    }
+
+    /// Reads the tables.
+    fn read_tables(&mut self, task: TableRead) -> Result<Vec<TableRecord>> {
+        let request = self.request(0, RequestBody::ReadTables(task));
+        let request = DriverRequest { pause: false, ..request };
+        let mut tables = Vec::new();
+        let ended = self.converse(&request, &mut |event| match event {
+            DriverEvent::Table(table) => {
+                tables.push(*table);
+                Ok(None)
+            }
+            DriverEvent::TablesRead => Ok(Some(())),
+            other => bail!("expected a table from the driver, got {other:?}"),
+        })?;
+        if let Err(why) = ended {
+            // Tables after this one are missing on one target alone: the report says so.
+            let note = Some(format!("the tables after this one were not read: {why}"));
+            let last = tables.pop();
+            tables.extend(last.map(|last| TableRecord { note, ..last }));
+        }
+        Ok(tables)
+    }
+
+    /// Takes the messages of a driver up to the last. The inner error says why it ended early.
+    ///
+    /// # Errors
+    /// The server is gone; the user stops.
+    fn converse<T>(
+        &mut self,
+        request: &DriverRequest,
+        take: &mut dyn FnMut(DriverEvent) -> Result<Option<T>>,
+    ) -> Result<Result<T, String>> {
+        let mut driver = self.driver(request, None)?;
+        loop {
+            let taken = self.next(&mut driver, PATIENCE).and_then(&mut *take);
+            match taken {
+                Ok(Some(last)) => return Ok(Ok(last)),
+                Ok(None) => {}
+                Err(error) if self.execution.stopped() => return Err(error),
+                Err(error) if error.is::<Silence>() => {
+                    let seconds = PATIENCE.as_secs();
+                    return Ok(Err(format!("a statement took longer than {seconds} s")));
+                }
+                Err(error) => {
+                    self.control.check()?;
+                    return Ok(Err(error_text(&error)));
+                }
+            }
+        }
     }
 }
 

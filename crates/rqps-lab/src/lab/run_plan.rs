@@ -1,30 +1,29 @@
 //! Carries out a plan from its first look at the host to the last block.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result, bail};
 
-use crate::lab::canaries::{self, CanarySource};
-use crate::lab::canary_reader::CanaryReader;
+use crate::lab::canaries::{self, CanaryReader, CanarySource};
 use crate::lab::client_hosts::{ClientHosts, WayToClients};
-use crate::lab::execution::{Execution, ExecutionOptions, ExecutionSummary};
+use crate::lab::execution::{self, Execution, ExecutionOptions, ExecutionSummary};
 use crate::lab::executor::{BlockEnd, BlockFolder, Executor, LocalExecutor};
+use crate::lab::guest;
 use crate::lab::host_monitor::{BlockDisposition, HostMonitor};
 use crate::lab::progress::{Event, Progress};
-use crate::lab::resolve::{self, ResolvedTarget};
-use crate::lab::resume::{self, History};
-use crate::lab::scheduler::{BlockScheduler, Decider};
-use crate::lab::sitting::CurrentSitting;
-use crate::lab::target_state::{self, TargetState};
+use crate::lab::scheduler::{self, BlockScheduler, Decider, History};
+use crate::lab::targets::{self, ResolvedTarget, TargetState};
 use crate::lab::work_folders::{self, Reservation, WorkFolders};
-use crate::lab::{guest, memory};
 use crate::plan::{BlockSpec, Plan, TargetSlot, cost, file, own_files, step_files};
 use rqps_host::spinner::Spinner;
 use rqps_host::{clock, host};
 use rqps_model::benchmark::{Idle, Phase};
 use rqps_model::block::BlockReport;
-use rqps_model::bounded;
 use rqps_model::host::fingerprint;
 use rqps_model::run::RunKey;
 use rqps_model::session::Session;
+use rqps_model::{bounded, units};
 use rqps_results::ResultSet;
 
 /// Carries out the plan; `decider` says after each block what the next one measures.
@@ -43,12 +42,12 @@ pub fn run_plan(
     let (reservation, resolved, clients) = look_ahead(options, None, &mut progress)?;
     let execution = open(options, reservation, clients)?;
     keep_own_files(&execution.results, &options.plan)?;
-    let states = target_state::all(&execution, resolved)?;
+    let states = targets::all(&execution, resolved)?;
     let source = canary_source(&execution, &states);
     let template = BlockTemplate::of(&execution, &states);
     let in_turns = options.plan.takes_turns_in_all(&template.phases);
     let (mut monitor, reader) = HostMonitor::open(&execution, (source, in_turns), &mut progress)?;
-    let history = resume::history(&execution.results, states.len())?;
+    let history = scheduler::history(&execution.results, states.len())?;
     for note in &history.notes {
         progress.note(note);
     }
@@ -230,7 +229,7 @@ pub fn run_block(
     let (reservation, resolved, clients) = look_ahead(options, Some(&spec.targets), &mut progress)?;
     let mut execution = open(options, reservation, clients)?;
     execution.session.node = node.map(str::to_owned);
-    let states = target_state::all(&execution, resolved)?;
+    let states = targets::all(&execution, resolved)?;
     let phases = states.first().map(|state| state.phases.clone()).unwrap_or_default();
     let plan = &options.plan;
     let targets: Vec<_> = plan.targets.iter().collect();
@@ -304,9 +303,9 @@ fn look_ahead(
         work_folders::check_space_for(out, work.as_deref(), run_as.as_ref(), bytes)?;
     }
     let memory_bytes = host::memory_bytes();
-    let search = resolve::Search::begin((options, memory_bytes), slots, progress)?;
-    memory::check_together(plan, memory_bytes)?;
-    memory::try_out(plan)?;
+    let search = targets::Search::begin((options, memory_bytes), slots, progress)?;
+    execution::check_together(plan, memory_bytes)?;
+    execution::try_out(plan)?;
     let reservation = Reservation::new(out, &options.host_lock, run_as)?;
     let mut files = guest::check_far(options)?;
     guest::survey(options, progress)?;
@@ -367,4 +366,74 @@ fn open(
         spinner,
         clients,
     })
+}
+
+// The time between the sittings of a plan.
+
+/// How often a wait looks whether the user wants to stop.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// The sitting that is under way.
+#[derive(Default)]
+pub(super) struct CurrentSitting {
+    begun: Option<(u32, Instant)>,
+}
+
+impl CurrentSitting {
+    /// Before a block: if it begins a sitting of the plan, waits until that may begin.
+    ///
+    /// While rqps runs, the monotonic clock decides. A plan that was resumed knows the beginning of
+    /// the sitting before by the wall clock alone; if that was set back, it waits the whole time.
+    pub(super) fn before(
+        &mut self,
+        execution: &Execution<'_>,
+        (block, history): (u32, &History),
+        progress: &mut Progress<'_>,
+    ) {
+        let plan = &execution.options.plan;
+        let Some(sittings) = &plan.sittings else { return };
+        let number = plan.sitting_of(block);
+        if self.begun.is_some_and(|(begun, _)| begun == number) {
+            return;
+        }
+        let every = sittings.every;
+        let blocks_of = |wanted: u32| {
+            (1..=plan.blocks.most()).filter(move |block| plan.sitting_of(*block) == wanted)
+        };
+        let went = match self.begun {
+            Some((_, at)) => Some(at.elapsed()),
+            None => {
+                let started =
+                    blocks_of(number - 1).filter_map(|block| history.started(block)).min();
+                started.map(|started| clock::since(started).unwrap_or_default())
+            }
+        };
+        // The rest of a sitting that was interrupted waits for nothing.
+        let is_rest = self.begun.is_none() && blocks_of(number).any(|it| history.is_done(it));
+        let left = match went {
+            Some(went) if !is_rest => every.saturating_sub(went),
+            _ => Duration::ZERO,
+        };
+        let what = format!("sitting {number} of {}", sittings.number);
+        if !left.is_zero() {
+            let task = cost::wait(plan);
+            progress.begin(task);
+            progress.note(&format!("{what} begins in {}", units::duration(left)));
+            let until = Instant::now() + left;
+            while !execution.stopped() {
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    break;
+                }
+                let text = format!("wait {} for {what}", units::duration(left));
+                progress.doing("", &text, None);
+                thread::sleep(left.min(LOOK));
+            }
+            progress.end(task);
+        }
+        if is_rest {
+            progress.note(&format!("the rest of {what} is a sitting of its own: time went by"));
+        }
+        self.begun = Some((number, Instant::now()));
+    }
 }

@@ -6,16 +6,14 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 
 use crate::lab::canaries::CanarySource;
-use crate::lab::execution::{Execution, ExecutionOptions, ExecutionSummary};
+use crate::lab::execution::{self, Execution, ExecutionOptions, ExecutionSummary};
 use crate::lab::executor::{self, BlockEnd, Executor, RemoteHosts, Transport};
 use crate::lab::host_monitor::{BlockDisposition, HostMonitor};
 use crate::lab::progress::{Event, Progress};
-use crate::lab::resume::{self, History};
-use crate::lab::run_plan::{self, BlockTemplate, keep_own_files};
-use crate::lab::scheduler::Decider;
-use crate::lab::sitting::CurrentSitting;
+use crate::lab::run_plan::{self, BlockTemplate, CurrentSitting, keep_own_files};
+use crate::lab::scheduler::{self, Decider, History};
+use crate::lab::targets;
 use crate::lab::work_folders::{self, WorkFolders};
-use crate::lab::{memory, resolve, target_state};
 use crate::plan::cost::{self, PlannedTask};
 use crate::plan::{BlockSpec, Blocks, Plan, file};
 use rqps_host::{clock, host};
@@ -46,18 +44,18 @@ pub fn run_plan_on(
     ResultSet::is_begun(&options.out, &file::text_in(&options.out, &options.plan)?)?;
     let memory_there = executor::check(place, options, &mut progress)?;
     if let Some(memory_bytes) = memory_there {
-        memory::check_together(&options.plan, memory_bytes)?;
+        execution::check_together(&options.plan, memory_bytes)?;
     }
     let memory_bytes = memory_there.unwrap_or_else(host::memory_bytes);
-    let search = resolve::Search::begin((options, memory_bytes), None, &mut progress)?;
+    let search = targets::Search::begin((options, memory_bytes), None, &mut progress)?;
     let resolved = search.end(None, &mut progress)?;
     let execution = begin(options, memory_bytes)?;
-    let states = target_state::all(&execution, resolved)?;
+    let states = targets::all(&execution, resolved)?;
     let template = BlockTemplate::of(&execution, &states);
     let in_turns = options.plan.takes_turns_in_all(&template.phases);
     let source = if options.plan.canaries { CanarySource::RemoteHosts } else { CanarySource::Off };
     let (mut monitor, _) = HostMonitor::open(&execution, (source, in_turns), &mut progress)?;
-    let history = resume::history(&execution.results, states.len())?;
+    let history = scheduler::history(&execution.results, states.len())?;
     let mut executor = executor::open(&execution, place, &mut progress)?;
     let (execution, executor) = (&execution, executor.as_mut());
     let found = (&mut monitor, &history);

@@ -1,6 +1,6 @@
 //! Chooses the next block of a plan and its phases.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -8,13 +8,13 @@ use anyhow::Result;
 use crate::lab::execution::Execution;
 use crate::lab::host_monitor::HostMonitor;
 use crate::lab::progress::Progress;
-use crate::lab::resume::History;
-use crate::lab::selection::Selection;
 use crate::plan::cost::{self, PlannedTask};
 use crate::plan::{Blocks, Plan};
-use rqps_model::benchmark::Phase;
+use rqps_model::benchmark::{Phase, Step};
 use rqps_model::block::BlockReport;
+use rqps_model::run::{RunRecord, Status};
 use rqps_model::units;
+use rqps_results::{ResultSet, read_run};
 
 /// Steps that a note names; the rest is counted.
 const NAMED: usize = 6;
@@ -285,5 +285,275 @@ impl UndecidedStep {
     /// Blocks that it probably still needs after `block`.
     pub(super) fn more(&self, block: u32) -> u32 {
         self.pairs_needed.saturating_sub(block).max(1)
+    }
+}
+
+// Selects the phases of a block when only some steps are still undecided.
+
+/// The phases of one block: for each, why it is left out, or `None` if it is carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Selection {
+    left_out: Vec<Option<&'static str>>,
+}
+
+/// The reason for leaving a step out.
+const NOTHING_FOLLOWS: &str = "decided, and no undecided step follows it";
+const CHANGES_NOTHING: &str = "decided; it changes no data, and all data are cached";
+
+impl Selection {
+    /// All phases.
+    pub(super) fn all(phases: &[Phase]) -> Selection {
+        Selection { left_out: vec![None; phases.len()] }
+    }
+
+    /// The steps that the open steps need.
+    ///
+    /// The steps before a step make the state of the DBMS for it: writes change the data, reads the
+    /// caches. So an open step keeps all writes and all warm-up steps before it. A decided step
+    /// that only reads is left out only if everything is `cached` anyway, so that later steps find
+    /// the same state. Nothing is needed after the last open step. All targets of a block leave out
+    /// the same steps, so its pairs stay pairs.
+    fn of_open(phases: &[Phase], open: &BTreeSet<String>, cached: bool) -> Selection {
+        let is_open =
+            |phase: &Phase| matches!(phase, Phase::Measure(step) if open.contains(&step.name));
+        let last = phases.iter().rposition(is_open);
+        let left_out = phases.iter().enumerate().map(|(index, phase)| {
+            if last.is_none_or(|last| index > last) {
+                return Some(NOTHING_FOLLOWS);
+            }
+            match phase {
+                Phase::Measure(step) if cached && only_reads(step) && !is_open(phase) => {
+                    Some(CHANGES_NOTHING)
+                }
+                _ => None,
+            }
+        });
+        Selection { left_out: left_out.collect() }
+    }
+
+    /// True if the phase is carried out.
+    pub(super) fn holds(&self, phase: usize) -> bool {
+        self.left_out.get(phase).is_none_or(Option::is_none)
+    }
+
+    /// Steps that are left out, and why.
+    pub(super) fn skipped(&self, phases: &[Phase]) -> BTreeMap<String, String> {
+        let pairs = phases.iter().zip(&self.left_out).filter_map(|(phase, why)| {
+            let Phase::Measure(step) = phase else { return None };
+            Some((step.name.clone(), (*why)?.to_owned()))
+        });
+        pairs.collect()
+    }
+
+    /// The steps left out: number of the phase, from 1, and reason.
+    pub(super) fn left_out(&self) -> BTreeMap<u32, String> {
+        let reasons = (1..).zip(&self.left_out);
+        reasons.filter_map(|(number, why)| Some((number, (*why)?.to_owned()))).collect()
+    }
+
+    /// The phases that are carried out, with their numbers from 0.
+    pub(super) fn kept<'p>(&self, phases: &'p [Phase]) -> Vec<(usize, &'p Phase)> {
+        phases.iter().enumerate().filter(|(index, _)| self.holds(*index)).collect()
+    }
+}
+
+/// True for a measured step whose statements never write. Other benchmarks are sequences in which
+/// each step builds on the one before.
+fn only_reads(step: &Step) -> bool {
+    step.reported && step.only_reads
+}
+
+// Results that a resumed plan already has.
+
+/// The started blocks.
+pub(super) struct History {
+    done: BTreeSet<u32>,
+    attempts: BTreeMap<u32, u32>,
+    started: BTreeMap<u32, String>,
+    /// Notes about the found results.
+    pub(super) notes: Vec<String>,
+}
+
+impl History {
+    /// True if every target of the block was measured to its end, and the block was not discarded.
+    pub(super) fn is_done(&self, block: u32) -> bool {
+        self.done.contains(&block)
+    }
+
+    /// The attempt at a block that is to come next.
+    pub(super) fn next_attempt(&self, block: u32) -> u32 {
+        self.attempts.get(&block).copied().unwrap_or(0) + 1
+    }
+
+    /// When the first run of a block was started: RFC 3339, UTC.
+    pub(super) fn started(&self, block: u32) -> Option<&str> {
+        self.started.get(&block).map(String::as_str)
+    }
+
+    /// The last block that is done; 0 for none.
+    pub(super) fn last_done(&self) -> u32 {
+        self.done.last().copied().unwrap_or(0)
+    }
+}
+
+/// Looks at the runs that are there. A block in which every target was measured to its end is done;
+/// one that was interrupted or discarded, or in which a run or a step failed, is done again as the
+/// next attempt: a user who resumes after a failure has mended its cause. The steps that
+/// it did finish stay and count. A step that fails again and again is no reason, or a long plan
+/// would be measured anew for it.
+///
+/// # Errors
+/// The result folder cannot be read.
+pub(super) fn history(results: &ResultSet, targets: usize) -> Result<History> {
+    let mut blocks: BTreeMap<u32, Vec<RunRecord>> = BTreeMap::new();
+    for record in results.runs()? {
+        blocks.entry(record.key.block).or_default().push(record);
+    }
+    let mut history = History {
+        done: BTreeSet::new(),
+        attempts: BTreeMap::new(),
+        started: BTreeMap::new(),
+        notes: Vec::new(),
+    };
+    let fates = Fates::read(results, blocks.values().flatten())?;
+    for (block, mut runs) in blocks {
+        let last = runs.iter().map(|run| run.key.attempt).max().unwrap_or(1);
+        history.attempts.insert(block, last);
+        let started = runs.iter().map(|run| run.started.clone()).min();
+        history.started.extend(started.map(|started| (block, started)));
+        runs.retain(|run| run.key.attempt == last);
+        let why = runs
+            .iter()
+            .find_map(|run| fates.reason_to_repeat(run))
+            .or_else(|| (runs.len() < targets).then(|| "interrupted".to_owned()));
+        history.notes.push(match why {
+            Some(why) => format!("repeating block {block}: {why}"),
+            None => {
+                history.done.insert(block);
+                format!("block {block} is already measured; keeping its results")
+            }
+        });
+    }
+    Ok(history)
+}
+
+/// Number of failures and completions of each step of a target, in all blocks and attempts.
+struct Fates {
+    failed: BTreeMap<(String, String), u32>,
+    complete: BTreeSet<(String, String)>,
+    /// Failed steps of each run.
+    of_runs: BTreeMap<String, Vec<String>>,
+}
+
+impl Fates {
+    fn read<'a>(
+        results: &ResultSet,
+        records: impl Iterator<Item = &'a RunRecord>,
+    ) -> Result<Fates> {
+        let mut fates =
+            Fates { failed: BTreeMap::new(), complete: BTreeSet::new(), of_runs: BTreeMap::new() };
+        for record in records {
+            let run = read_run(results.run(&record.key)?.folder(), "")?;
+            for step in run.steps {
+                let place = (record.key.label.clone(), step.name.clone());
+                match step.status {
+                    Status::Failed(_) => {
+                        *fates.failed.entry(place).or_default() += 1;
+                        let of_run = fates.of_runs.entry(record.key.folder()).or_default();
+                        of_run.push(step.name.clone());
+                    }
+                    Status::Complete => drop(fates.complete.insert(place)),
+                    _ => {}
+                }
+            }
+        }
+        Ok(fates)
+    }
+
+    /// The reason for repeating a run; `None` if it stands.
+    fn reason_to_repeat(&self, run: &RunRecord) -> Option<String> {
+        let label = &run.key.label;
+        match &run.status {
+            Status::Discarded(_) => Some("discarded".to_owned()),
+            Status::Failed(_) => Some(format!("{label} failed")),
+            Status::Complete => {
+                let failed = self.of_runs.get(&run.key.folder())?;
+                let step = failed.iter().find(|step| !self.always_fails(label, step))?;
+                Some(format!("{step} of {label} failed"))
+            }
+            _ => Some("interrupted".to_owned()),
+        }
+    }
+
+    fn always_fails(&self, label: &str, step: &str) -> bool {
+        let place = (label.to_owned(), step.to_owned());
+        !self.complete.contains(&place) && self.failed.get(&place).is_some_and(|&times| times > 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::benchmarks::{self, StepSet};
+    use rqps_bench::sysbench::presets as preset;
+    use rqps_model::dialect::Dialect;
+
+    fn phases() -> Vec<Phase> {
+        benchmarks::phases(Dialect::Fake, StepSet::Abbreviated, &preset::QUICK.workload())
+    }
+
+    fn kept(open: &[&str], cached: bool) -> Vec<String> {
+        let open = open.iter().map(|name| (*name).to_owned()).collect();
+        let selection = Selection::of_open(&phases(), &open, cached);
+        let name = |phase: &Phase| match phase {
+            Phase::Measure(step) => step.name.clone(),
+            Phase::Settle | Phase::Restore => "(settle)".to_owned(),
+        };
+        selection.kept(&phases()).into_iter().map(|(_, phase)| name(phase)).collect()
+    }
+
+    #[test]
+    fn an_early_write_needs_nothing_after_it() {
+        let warming = ["point-query.warm", "scan.warmpre", "point-query.pre"];
+        let pre = "range-notcovered-si.pre";
+        let kept = kept(&["update-index"], true);
+        assert_eq!(kept[..3], warming);
+        assert_eq!(kept[3..], [pre, "update-inlist", "update-index"]);
+    }
+
+    #[test]
+    fn an_open_read_keeps_all_writes_and_warming_before_it_and_no_settled_read() {
+        let kept = kept(&["points-covered-si"], true);
+        for needed in ["update-index", "read-write_range=100", "(settle)", "scan.warm"] {
+            assert!(kept.iter().any(|name| name == needed), "{needed} of {kept:?}");
+        }
+        for needless in ["hot-points", "read-only-count", "delete", "points-notcovered-si"] {
+            assert!(!kept.iter().any(|name| name == needless), "{needless} of {kept:?}");
+        }
+        assert_eq!(kept.last().map(String::as_str), Some("points-covered-si"));
+    }
+
+    #[test]
+    fn where_not_all_is_cached_a_settled_read_still_warms() {
+        let kept = kept(&["points-covered-si"], false);
+        assert!(kept.iter().any(|name| name == "hot-points"), "{kept:?}");
+        assert!(!kept.iter().any(|name| name == "points-notcovered-si"), "{kept:?}");
+    }
+
+    #[test]
+    fn what_is_left_out_has_its_reason() {
+        let open = BTreeSet::from(["scan".to_owned()]);
+        let skipped = Selection::of_open(&phases(), &open, true).skipped(&phases());
+        assert_eq!(skipped["insert"], NOTHING_FOLLOWS);
+        assert!(!skipped.contains_key("scan") && !skipped.contains_key("update-one"));
+        assert!(Selection::all(&phases()).skipped(&phases()).is_empty());
+        let left_out = Selection::of_open(&phases(), &open, true).left_out();
+        for (number, phase) in (1..).zip(&phases()) {
+            if let Phase::Measure(step) = phase {
+                assert_eq!(left_out.get(&number), skipped.get(&step.name), "{}", step.name);
+            }
+        }
+        let none = Selection::of_open(&phases(), &BTreeSet::new(), true);
+        assert!(none.kept(&phases()).is_empty());
     }
 }

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow, bail};
 use thiserror::Error;
 
-use crate::benchmarks;
 use crate::lab::driver_process::{DriverProcess, Start};
 use crate::lab::driver_team::DriverTeam;
 use crate::lab::execution::Execution;
@@ -17,8 +16,8 @@ use crate::lab::observe::{
     Observers, ProfileObserver, SampledStacks, ServerLogObserver, StepObserver, WaitObserver,
 };
 use crate::lab::progress::Progress;
-use crate::lab::turn_participant::{self, TurnParticipant};
-use crate::plan;
+use crate::lab::turns::{self, TurnParticipant};
+use crate::{benchmarks, plan};
 use rqps_dbms::ControlPlane;
 use rqps_driver::event::{DriverEvent, StepInterval};
 use rqps_driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
@@ -470,7 +469,7 @@ fn second(interval: StepInterval) -> Second {
 impl Measured {
     /// Takes out what counters of the whole host say, where it cannot be divided among targets.
     fn hide_host(&mut self) {
-        turn_participant::hide_host(&mut self.usage);
+        turns::hide_host(&mut self.usage);
         self.seconds.iter_mut().for_each(|row| row.usage = None);
     }
 }

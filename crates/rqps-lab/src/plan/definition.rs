@@ -6,24 +6,25 @@
 
 use std::borrow::Cow;
 use std::ops::Deref;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::benchmarks::{self, StepSet};
-use crate::plan::blocks::Blocks;
+use crate::plan::blocks::{Blocks, Sittings};
 use crate::plan::file::{self, PlanError};
-use crate::plan::sittings::Sittings;
 use rqps_bench::spec::{DataSize, DefaultTurns};
 use rqps_driver::request::RequestBody;
 use rqps_driver::workload::select::SelectError;
-use rqps_model::benchmark::{Idle, Pace, Phase, Placement, Step, StepTurns, Workload};
+use rqps_model::benchmark::{Idle, Pace, Phase, Placement, Step, StepBody, StepTurns, Workload};
 use rqps_model::build::BuildSource;
 use rqps_model::counted::StepCount;
 use rqps_model::datagen::rng::Rng;
 use rqps_model::dialect::Dialect;
 use rqps_model::gate::Calibration;
 use rqps_model::target::Target;
+use rqps_model::value_source::SourceValues;
 use rqps_model::verdict::GateRules;
 
 /// A plan that can be measured.
@@ -430,6 +431,89 @@ impl PlanDraft {
     }
 }
 
+// The user's own files that a plan reads.
+
+/// Bytes of the largest file of which results keep a copy.
+const COPIED_BYTES: u64 = 1 << 20;
+
+/// A file of which results keep a copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnFile {
+    /// Its path on this host.
+    pub path: PathBuf,
+    /// Name of its copy: the path in the workload, below its folder.
+    pub copy: PathBuf,
+}
+
+/// Scripts and small data files that the workload reads. Results keep copies, so that a report can
+/// be traced to them.
+pub fn own_files(plan: &PlanDraft) -> Vec<OwnFile> {
+    let Some(own) = &benchmarks::of(&plan.workload).file else { return Vec::new() };
+    let folder = (own.folder)(&plan.workload).unwrap_or_default();
+    let files = (own.files)(&plan.workload).into_iter();
+    let small = files.filter_map(|(name, known)| {
+        let file = known.filter(|file| file.bytes <= COPIED_BYTES)?;
+        let copy = copy_name(Path::new(&name), &file.sha256);
+        Some(OwnFile { path: folder.join(&name), copy })
+    });
+    small.collect()
+}
+
+/// A file that a driver reads in a step.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StepFile {
+    /// Its path on this host.
+    pub path: PathBuf,
+    /// SHA-256 of its content in hex, if the plan knows it.
+    pub sha256: Option<String>,
+}
+
+/// The user's own files that the drivers of steps read, each once: CSV files, scripts, vectors.
+/// Excludes files that only the load reads.
+pub fn step_files(plan: &PlanDraft) -> Vec<StepFile> {
+    let spec = benchmarks::of(&plan.workload);
+    let mut pinned = Vec::new();
+    if let Some(own) = &spec.file {
+        let folder = (own.folder)(&plan.workload).unwrap_or_default();
+        let files = (own.files)(&plan.workload).into_iter();
+        pinned.extend(files.map(|(name, file)| (folder.join(name), file)));
+    }
+    let mut paths = (spec.own_data)(&plan.workload);
+    // If a glob matches no step, `plan.phases` reports that elsewhere.
+    let phases = plan.targets.iter().filter_map(|target| plan.phases(target).ok());
+    for phase in phases.flatten() {
+        let Phase::Measure(step) = phase else { continue };
+        match &step.work {
+            StepBody::Script(script) => {
+                paths.extend(script.sources.iter().filter_map(|source| match &source.values {
+                    SourceValues::File { path, .. } => Some(path.clone()),
+                    _ => None,
+                }));
+            }
+            _ => paths.extend(pinned.iter().map(|(path, _)| path.clone())),
+        }
+    }
+    paths.sort();
+    paths.dedup();
+    let known = |path: &PathBuf| {
+        let (_, file) = pinned.iter().find(|(other, _)| other == path)?;
+        Some(file.as_ref()?.sha256.clone())
+    };
+    paths.into_iter().map(|path| StepFile { sha256: known(&path), path }).collect()
+}
+
+/// The path unchanged if it stays below the folder; else the hash and the name of the file.
+fn copy_name(name: &Path, sha256: &str) -> PathBuf {
+    let is_below = name.components().all(|part| matches!(part, Component::Normal(_)));
+    if is_below {
+        return name.to_owned();
+    }
+    let last = name.file_name().map(|last| last.to_string_lossy().into_owned());
+    // The text is a plan's.
+    let hash: String = sha256.chars().filter(char::is_ascii_hexdigit).take(8).collect();
+    PathBuf::from(format!("{hash}-{}", last.unwrap_or_default()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -529,5 +613,46 @@ mod tests {
         plan.workload.pace = Pace::Closed;
         plan.targets.truncate(1);
         assert!(!plan.takes_turns_in_all(&points));
+    }
+}
+
+#[cfg(test)]
+mod own_files_tests {
+    use super::*;
+    use crate::plan::file;
+    use rqps_model::sql_workload::PinnedFile;
+
+    #[test]
+    fn drivers_read_the_files_of_parameters_and_not_those_of_the_load() {
+        let text = "targets = [\"a=postgres@17.2\"]\nbenchmark = \"sysbench\"\n\
+                    order = \"abbreviated\"\nsteps = []\nblocks = 1\ninterleave = \"step\"\n\
+                    seed = \"1\"\n[workload]\ntables = 1\nrows = 10\nclients = 1\n\
+                    read_seconds = 1.0\nwrite_seconds = 1.0\nwarmup_seconds = 0.1\n\
+                    settle_scale = 0.0\npace = \"closed\"\nidle = \"os\"\nplacement = \"os\"\n";
+        let mut plan = file::draft(text).unwrap();
+        let text = "[load]\ndata = [{ csv = \"rows.csv\", table = \"t\" }]\n\
+                    [parameter]\nword = { kind = \"file\", csv = \"w.csv\", column = \"w\" }\n\
+                    [[step]]\nname = \"look\"\n[[step.event]]\n\
+                    [[step.event.statement]]\nsql = \"SELECT 1 FROM t WHERE w = :word\"\n";
+        let own = benchmarks::named("sql").unwrap().file.as_ref().unwrap();
+        (own.read)(&mut plan.workload, text).unwrap();
+        let known = PinnedFile { sha256: "ab".to_owned(), bytes: 1 };
+        let names = ["rows.csv", "w.csv"].map(|name| (name.to_owned(), known.clone()));
+        (own.pin)(&mut plan.workload, Path::new("/data"), names.into_iter().collect());
+        let path = PathBuf::from("/data/w.csv");
+        assert_eq!(step_files(&plan), [StepFile { path, sha256: Some("ab".to_owned()) }]);
+    }
+
+    #[test]
+    fn a_copy_never_leaves_its_folder() {
+        let check = |name: &str, want: &str| {
+            assert_eq!(copy_name(Path::new(name), "0123456789ab"), Path::new(want), "{name}");
+        };
+        check("a.sql", "a.sql");
+        check("data/a.csv", "data/a.csv");
+        check("../a.csv", "01234567-a.csv");
+        check("/usr/share/x.lua", "01234567-x.lua");
+        let other = copy_name(Path::new("../x.lua"), "../../..");
+        assert_eq!(other, Path::new("-x.lua"));
     }
 }

@@ -8,10 +8,9 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::benchmarks::{self, StepSet};
-use crate::plan::blocks::Spelled;
+use crate::plan::blocks::{Sittings, Spelled};
 use crate::plan::client_hosts;
 use crate::plan::definition::{CountingPass, Interleave, Plan, PlanDraft, ProfilingPass};
-use crate::plan::sittings::Sittings;
 use crate::plan::words::{self, TargetParseError};
 use rqps_bench::spec::Interface;
 use rqps_driver::workload::select::SelectError;

@@ -14,7 +14,7 @@ use crate::cli::progress::Display;
 use crate::cli::{exit, folders, vector};
 use rqps_dbms as dbms;
 use rqps_host::beneath;
-use rqps_lab::lab::{self, Accepted, ClientLine, ExecutionOptions, fault};
+use rqps_lab::lab::{self, Accepted, ClientLine, ExecutionOptions, error_text};
 use rqps_lab::plan::BlockSpec;
 use rqps_model::bounded;
 
@@ -100,7 +100,7 @@ pub(super) fn check_node(words: &CheckNodeArgs) -> Result<u8> {
     match lab::check_node(&spec, &words.node, (&words.work, &words.pool)) {
         Ok(()) => Ok(exit::FINE),
         Err(unfit) => {
-            out!("{}", fault::text(&unfit));
+            out!("{}", error_text(&unfit));
             Ok(exit::RUN_FAILED)
         }
     }

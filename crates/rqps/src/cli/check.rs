@@ -24,7 +24,7 @@ use rqps_analysis::comparison::StepComparison;
 use rqps_analysis::counted::{FunctionComparison, TotalChange};
 use rqps_analysis::gate::{Assessment, GateOutcome};
 use rqps_host::fingerprint::Fingerprint;
-use rqps_lab::lab::fault;
+use rqps_lab::lab::error_text;
 use rqps_lab::plan::{Auto, Blocks, CountingPass, Plan, PlanDraft, cost, words};
 use rqps_model::benchmark::{Group, Phase};
 use rqps_model::build::{Build, BuildSource, Dbms};
@@ -191,7 +191,7 @@ fn counting(draft: &PlanDraft, all: &[String], seconds: f64) -> Result<Option<Pl
     match valgrind_for(&plan) {
         Ok(_) => Ok(Some(plan)),
         Err(error) => {
-            info!("rqps: nothing is counted: {}", fault::text(&error));
+            info!("rqps: nothing is counted: {}", error_text(&error));
             Ok(None)
         }
     }

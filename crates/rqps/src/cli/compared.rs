@@ -10,7 +10,7 @@ use rqps_analysis::comparison::StepComparison;
 use rqps_analysis::families::{FamilyPart, by_family};
 use rqps_analysis::{Comparison, VerdictOptions};
 use rqps_lab::benchmarks;
-use rqps_lab::lab::fault;
+use rqps_lab::lab::error_text;
 use rqps_model::run::{Dataset, Run, StepRecord};
 use rqps_model::verdict::Rules;
 use rqps_results as results;
@@ -76,9 +76,9 @@ impl Compared {
     /// Other differences in these steps of the comparison.
     pub(super) fn causes(&self, steps: &[&StepComparison]) -> Causes {
         let settings =
-            |run: &Run| results::settings_of(run).map_err(|error| fault::text(&error.into()));
+            |run: &Run| results::settings_of(run).map_err(|error| error_text(&error.into()));
         let counters = |run: &Run, step: &StepRecord, take: TakeCounter<'_>| {
-            results::each_counter(run, step, take).map_err(|error| fault::text(&error.into()))
+            results::each_counter(run, step, take).map_err(|error| error_text(&error.into()))
         };
         let readers = CauseReaders { settings: &settings, counters: &counters };
         causes::find(&self.comparison, &self.dataset, steps, readers)

@@ -10,7 +10,7 @@ use crate::cli::folders;
 use rqps_analysis::calibration::expected_mde;
 use rqps_analysis::host_noise::HostNoise;
 use rqps_host::host;
-use rqps_lab::lab::fault;
+use rqps_lab::lab::error_text;
 use rqps_lab::plan::cost::{self, Cost};
 use rqps_lab::plan::{Blocks, Interleave, Plan, file, words};
 use rqps_model::gate::Calibration;
@@ -88,7 +88,7 @@ pub(super) fn lines(plan: &Plan, cost: &Cost, said: &Folders) -> Result<Vec<Stri
     }
     let (stored, faults) = results::read_calibrations(&folders::calibrations());
     for fault in faults {
-        info!("rqps: {}", fault::text(&fault.into()));
+        info!("rqps: {}", error_text(&fault.into()));
     }
     let facts = host::read(&folders::existing(said.work.as_deref().or(said.out.as_deref())));
     let known = plan.closest(&fingerprint(&facts), &stored);

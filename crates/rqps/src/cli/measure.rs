@@ -26,7 +26,7 @@ use crate::cli::{
 use rqps_analysis::ledger;
 use rqps_dbms as dbms;
 use rqps_host::affinity;
-use rqps_lab::lab::{self, ExecutionOptions, fault};
+use rqps_lab::lab::{self, ExecutionOptions, error_text};
 use rqps_lab::plan::{
     Auto, Blocks, CountingPass, Interleave, Plan, PlanDraft, ProfilingPass, cost, file, words,
 };
@@ -454,7 +454,7 @@ fn carry_out(
     gate::with_options(&plan.gate.clone().unwrap_or_default(), rules)?;
     let (calibrations, faults) = results::read_calibrations(&folders::calibrations());
     for fault in faults {
-        info!("rqps: {}", fault::text(&fault.into()));
+        info!("rqps: {}", error_text(&fault.into()));
     }
     if plan.count.is_some() {
         // Fails now, not after the blocks.
@@ -491,7 +491,7 @@ fn keep_scatter(out: &Path) {
         results::keep_in_ledger(&folders::ledger(), &lines).map_err(Into::into)
     });
     if let Err(error) = kept {
-        info!("rqps: what these sittings differ by is not kept: {}", fault::text(&error));
+        info!("rqps: what these sittings differ by is not kept: {}", error_text(&error));
     }
 }
 
@@ -576,7 +576,7 @@ fn finish(
     }
     // If everything failed, there is no report, and the errors are already printed.
     if let Err(error) = report::of_new_results(out, printed, rules) {
-        error!("rqps: no report on {}: {}", out.display(), fault::text(&error));
+        error!("rqps: no report on {}: {}", out.display(), error_text(&error));
     }
     Ok(exit::RUN_FAILED)
 }

@@ -15,7 +15,7 @@ use crate::cli::{ask_password, completion, exit, folders};
 use rqps_bench::sql::steps;
 use rqps_builds::{self as obtain, Cache, PackageClients, Said};
 use rqps_dbms::Interrupt;
-use rqps_lab::lab::{self, Event, fault};
+use rqps_lab::lab::{self, Event, error_text};
 use rqps_lab::plan::words;
 use rqps_model::bounded;
 use rqps_model::build::{Build, BuildSource, Dbms, Version};
@@ -155,7 +155,7 @@ pub(super) fn plans(words: &Plans) -> Result<u8> {
     match report {
         Ok(report) => finish(words, &report),
         Err(error) => {
-            error!("rqps: failed to {}", fault::text(&error).trim_end());
+            error!("rqps: failed to {}", error_text(&error).trim_end());
             Ok(exit::RUN_FAILED)
         }
     }

@@ -14,7 +14,7 @@ use crate::cli::{
 };
 use rqps_host::child;
 use rqps_lab::benchmarks::{client, lua};
-use rqps_lab::lab::fault;
+use rqps_lab::lab::error_text;
 use rqps_lab::plan::words;
 
 /// Runs the program.
@@ -36,7 +36,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::from(exit::FINE),
         Err(error) => {
-            error!("rqps: failed to {}", fault::text(&error).trim_end());
+            error!("rqps: failed to {}", error_text(&error).trim_end());
             ExitCode::from(exit::USAGE)
         }
     }

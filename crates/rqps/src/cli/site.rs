@@ -19,7 +19,7 @@ use rqps_analysis::history::{
     SeriesOptions, SeriesSet, SetPoints, join_hosts, set_points, step_series,
 };
 use rqps_host::beneath::Folder;
-use rqps_lab::lab::fault;
+use rqps_lab::lab::error_text;
 use rqps_model::bounded;
 use rqps_model::metric::{Direction, Metric};
 use rqps_model::units::{counted, short_hash};
@@ -287,7 +287,7 @@ fn sorted(outcomes: Vec<Outcome>) -> Sorted {
                 });
                 series_sets.push(SeriesSet { name, points: kept.points });
             }
-            Err(error) => left_out.push((name, fault::text(&error))),
+            Err(error) => left_out.push((name, error_text(&error))),
         }
     }
     sets.sort_by(|a, b| (&a.started, &a.name).cmp(&(&b.started, &b.name)));

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::benchmarks;
-use crate::campaign::{Stopped, stopping};
+use crate::campaign::{self, Stopped};
 use crate::lab::{self, Event, ExecutionOptions};
 use crate::plan::file::PlanError;
 use crate::plan::{Blocks, CountingPass, Plan, PlanDraft};
@@ -202,7 +202,7 @@ impl<'a> Measuring<'a> {
         let plan = self.plan(what, places, repeats)?;
         let valgrind = self.options.valgrind.clone().filter(|_| what == BisectionPass::Count);
         let options = ExecutionOptions { plan, out, valgrind, ..self.options.clone() };
-        let summary = stopping::run_plan(&options, None, self.events)
+        let summary = campaign::run_plan(&options, None, self.events)
             .with_context(|| format!("measure {name}"))?;
         if summary.interrupted {
             return Err(Stopped.into());

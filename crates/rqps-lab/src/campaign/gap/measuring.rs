@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::benchmarks;
 use crate::campaign::bisect::{is_fault_of, step};
-use crate::campaign::{Stopped, stopping};
+use crate::campaign::{self, Stopped};
 use crate::lab::{Event, ExecutionOptions};
 use crate::plan::{Blocks, Plan, PlanDraft};
 use rqps_analysis::VerdictOptions;
@@ -21,7 +21,7 @@ use rqps_model::target::Target;
 use rqps_results::{self as results, GapFolder};
 
 /// Name → value of what a server says that it has.
-pub(super) type Settings = BTreeMap<String, String>;
+type Settings = BTreeMap<String, String>;
 
 /// Measures, and keeps the log.
 pub(super) struct Measuring<'a> {
@@ -92,7 +92,7 @@ impl<'a> Measuring<'a> {
         let (plan, configs, shared_loads) = self.plan(&arms, blocks)?;
         let labels: Vec<String> = plan.targets.iter().map(|target| target.label.clone()).collect();
         let options = ExecutionOptions { plan, out, configs, shared_loads, ..self.options.clone() };
-        let summary = stopping::run_plan(&options, None, self.events)
+        let summary = campaign::run_plan(&options, None, self.events)
             .with_context(|| format!("measure {folder}"))?;
         if summary.interrupted {
             return Err(Stopped.into());

@@ -1,27 +1,21 @@
 //! Executors measure blocks: each takes a block specification and returns a report.
 
 mod cells;
-mod job_script;
-mod leftovers;
-mod local;
-mod server_host;
 mod slurm;
-mod slurm_batches;
-mod slurm_block;
+mod slurm_jobs;
 mod slurm_queue;
 mod ssh;
-mod unfit_nodes;
 
-pub use leftovers::clear_block;
-pub(super) use leftovers::{BlockFolder, check_can_keep};
-pub(super) use local::LocalExecutor;
+pub use cells::clear_block;
+pub(super) use cells::{BlockFolder, check_can_keep};
 pub(super) use slurm_queue::parsed as queued_task;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 use std::{fs, thread};
 
 use anyhow::{Context, Result};
@@ -29,10 +23,15 @@ use cells::Cells;
 use slurm::SlurmExecutor;
 use ssh::SshExecutor;
 
+use crate::lab::canaries::CanaryReader;
 use crate::lab::execution::{Execution, ExecutionOptions};
 use crate::lab::progress::Progress;
-use crate::plan::{BlockSpec, Plan, file};
-use rqps_model::block::BlockReport;
+use crate::lab::targets::TargetState;
+use crate::lab::{block, prepare};
+use crate::plan::{BlockSpec, Plan, cost, file};
+use rqps_host::disk;
+use rqps_model::block::{BLOCK_FORMAT, BlockReport};
+use rqps_model::session::Session;
 use rqps_results::ResultSet;
 
 /// Measures blocks, here or elsewhere. The coordinator keeps `gate.json` and decides which block
@@ -263,7 +262,7 @@ pub fn status(results: &Path) -> Result<PlanStatus> {
         };
         blocks.insert(begun.block, state);
     }
-    let unfit = unfit_nodes::all(&cells::path_of(results)?)?;
+    let unfit = slurm_jobs::all(&cells::path_of(results)?)?;
     Ok(PlanStatus { blocks, planned: plan.blocks.most(), unfit })
 }
 
@@ -295,4 +294,110 @@ pub fn stop_with_input(stop: &Arc<AtomicBool>) -> Result<()> {
     };
     thread::Builder::new().name("life line".to_owned()).spawn(watch).context("start a thread")?;
     Ok(())
+}
+
+// Measures blocks on this host, one at a time, in this process.
+
+/// The executor of the host that rqps runs on.
+pub(crate) struct LocalExecutor<'e, 'o> {
+    execution: &'e Execution<'o>,
+    states: Vec<TargetState>,
+    canaries: CanaryReader,
+    session: Session,
+    /// The block that targets were last loaded for; 0 before the first.
+    prepared: u32,
+    waiting: VecDeque<BlockSpec>,
+}
+
+impl<'e, 'o> LocalExecutor<'e, 'o> {
+    /// Measures blocks of the plan that is carried out, on these targets. It loads them before the
+    /// first block of each load.
+    pub(crate) fn new(
+        execution: &'e Execution<'o>,
+        states: Vec<TargetState>,
+        canaries: CanaryReader,
+    ) -> LocalExecutor<'e, 'o> {
+        LocalExecutor {
+            execution,
+            states,
+            canaries,
+            session: execution.session.clone(),
+            prepared: 0,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    fn prepare(&mut self, block: u32, progress: &mut Progress<'_>) -> Result<()> {
+        let plan = &self.execution.options.plan;
+        if self.prepared == 0 {
+            let phases = self.states.first().map(|state| state.phases.as_slice());
+            let bytes = cost::estimate(plan, phases.unwrap_or_default()).disk_bytes;
+            if !self.execution.options.ignores_space {
+                self.execution.folders.check_space(bytes)?;
+            }
+        } else if plan.sitting_of(self.prepared) != plan.sitting_of(block) {
+            for state in &mut self.states {
+                // What failed in one sitting gets another chance in the next.
+                state.broken = false;
+                // Its program comes to lie elsewhere in memory, unless somebody else runs it.
+                state.build.root.as_deref().map(disk::drop_cached).transpose().ok();
+            }
+        }
+        self.prepared = block;
+        prepare::all(self.execution, &mut self.states, block, progress)
+    }
+
+    fn measure(&mut self, spec: &BlockSpec, progress: &mut Progress<'_>) -> Result<BlockReport> {
+        let mut reference = spec.canaries.clone();
+        if let Some(reference) = reference.as_mut().filter(|reference| reference.usual.is_empty()) {
+            // Who wrote the block down did not know this host.
+            reference.usual = self.canaries.first();
+        }
+        let reference = reference.as_ref();
+        let canaries = cost::canaries(&self.execution.options.plan).filter(|_| reference.is_some());
+        canaries.into_iter().for_each(|task| progress.begin(task));
+        let before = reference
+            .and_then(|reference| self.canaries.before(self.execution, reference, progress));
+        canaries.into_iter().for_each(|task| progress.end(task));
+        let began = Instant::now();
+        let runs = block::run(self.execution, &mut self.states, spec, progress)?;
+        let seconds = began.elapsed().as_secs_f64();
+        canaries.into_iter().for_each(|task| progress.begin(task));
+        let after = reference
+            .filter(|_| !self.execution.stopped())
+            .and_then(|reference| self.canaries.after(reference, before.as_ref()));
+        canaries.into_iter().for_each(|task| progress.end(task));
+        let faults = self.states.iter_mut().flat_map(|state| std::mem::take(&mut state.faults));
+        Ok(BlockReport {
+            format: BLOCK_FORMAT,
+            id: spec.id.clone(),
+            session: self.session.clone(),
+            canaries: [before, after],
+            seconds,
+            runs,
+            faults: faults.collect(),
+        })
+    }
+}
+
+impl Executor for LocalExecutor<'_, '_> {
+    fn submit(&mut self, specs: Vec<BlockSpec>) -> Result<()> {
+        self.waiting.extend(specs);
+        Ok(())
+    }
+
+    fn poll(&mut self, progress: &mut Progress<'_>) -> Result<Option<BlockEnd>> {
+        let Some(spec) = self.waiting.pop_front() else { return Ok(None) };
+        self.prepare(spec.block, progress)?;
+        let report = self.measure(&spec, progress)?;
+        Ok(Some(BlockEnd::Measured(Box::new(report))))
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        self.execution.folders.clear()
+    }
 }

@@ -13,11 +13,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::cells::{self, Cell, Cells};
-use super::job_script::{self, Batch};
-use super::slurm_batches::{self, Batches};
-use super::slurm_block::{self, TRIES, UnderWay};
-use super::slurm_queue::{self, QueuedTask};
-use super::unfit_nodes::UnfitNodes;
+use super::slurm_jobs::{self, Batches, TRIES, UnderWay, UnfitNodes};
+use super::slurm_queue::{self, Batch, QueuedTask};
 use super::{BlockEnd, Executor, RemoteHosts, SlurmPartition};
 use crate::lab::progress::Progress;
 use crate::lab::ssh;
@@ -261,7 +258,7 @@ impl<'e> SlurmExecutor<'e> {
         let waiting = self.under_way.values().filter_map(|block| block.task.as_ref());
         let waiting = waiting.filter(|task| task.state == "PENDING");
         let jobs: BTreeSet<String> = waiting.map(|task| task.array().to_owned()).collect();
-        let excluded = job_script::excluded(&avoided, self.slurm);
+        let excluded = slurm_queue::excluded(&avoided, self.slurm);
         for job in jobs {
             if let Err(error) = slurm_queue::exclude(&job, &excluded) {
                 self.note(format!("job {job} may still get these nodes: {error:#}"), progress);
@@ -340,7 +337,7 @@ impl<'e> SlurmExecutor<'e> {
         let specs = cells.into_iter().map(|cell| cell.spec);
         let (blocks, ids): (Vec<u32>, Vec<String>) =
             specs.map(|spec| (spec.block, spec.id)).unzip();
-        let fault = format!("{}: {why}", slurm_block::named(&blocks));
+        let fault = format!("{}: {why}", slurm_jobs::named(&blocks));
         self.ready.push_back(BlockEnd::Lost { ids, fault: fault.clone() });
         fault
     }
@@ -430,11 +427,11 @@ pub(super) fn preview(
     blocks: u32,
 ) -> Result<String> {
     let folder = cells::path_of(results)?;
-    job_script::check(&folder, slurm)?;
+    slurm_queue::check(&folder, slurm)?;
     let program = folder.join(ssh::program_name(&ssh::digest_of(program)?));
     let names: Vec<String> = (1..=blocks).map(|block| format!("{block:04}-1")).collect();
-    let name = format!("{}-0001", slurm_batches::prefix(&folder));
+    let name = format!("{}-0001", slurm_jobs::prefix(&folder));
     let batch =
         Batch { name: &name, cells: &names, folder: &folder, program: &program, avoided: &[] };
-    Ok(job_script::text(&batch, place, slurm))
+    Ok(slurm_queue::text(&batch, place, slurm))
 }

@@ -1,7 +1,18 @@
-//! The list of all benchmarks, and calls of their hooks by workload.
+//! Benchmarks as data: which phases there are, in which order, with which SQL. Each benchmark is a
+//! row of [`ALL`].
 
-use crate::benchmarks::{client, insert, kv, lua, orders, pgbench, sql, sysbench, vector, ycsb};
-use rqps_bench::spec::{BenchmarkSpec, StepSet};
+pub use rqps_bench::{client, orders, pgbench, spec, sql, sysbench, ycsb};
+pub use rqps_bench_insert as insert;
+pub use rqps_bench_kv as kv;
+pub use rqps_bench_lua as lua;
+pub use rqps_bench_vector as vector;
+pub use spec::{BenchmarkSpec, StepSet};
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use rqps_analysis::measurement::Measurement;
+use rqps_analysis::{self as analyze, AnalyzeError, Comparison, Extension, VerdictOptions};
 use rqps_driver::DriverPart;
 use rqps_driver::request::RequestBody;
 use rqps_driver::workload::client_counts::at_each_count;
@@ -10,6 +21,10 @@ use rqps_driver::workload::settings::SetError;
 use rqps_model::benchmark::{BenchmarkParameters, Phase, Step, Workload};
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
+use rqps_model::run::{Dataset, ReadSeconds, Run, StepRecord};
+use rqps_report::{self as report, Document, FamilyReport, ReportOptions, Sections};
+
+// The list of all benchmarks, and calls of their hooks by workload.
 
 /// All benchmarks in the order of lists.
 pub static ALL: [&BenchmarkSpec; 10] = [
@@ -158,4 +173,83 @@ pub fn names_made(dialect: Dialect, workload: &Workload) -> Vec<String> {
 /// Memory limit of a target including the page cache of its files, bytes.
 pub fn memory_limit(workload: &Workload) -> Option<u64> {
     (of(workload).memory_limit)(workload)
+}
+
+// Passes the hooks of all benchmarks to analysis and reports, which name no benchmark.
+
+fn extensions() -> Vec<&'static Extension> {
+    ALL.iter().map(|spec| &spec.extension).collect()
+}
+
+/// Report hooks of all benchmarks.
+pub fn sections() -> Vec<&'static Sections> {
+    ALL.iter().map(|spec| &spec.sections).collect()
+}
+
+/// [`analyze::compare`] with the hooks of all benchmarks.
+///
+/// # Errors
+///
+/// As [`analyze::compare`].
+pub fn compare(dataset: &Dataset, options: &VerdictOptions) -> Result<Comparison, AnalyzeError> {
+    analyze::compare(dataset, options, &extensions())
+}
+
+/// [`analyze::compare_measured`] with the hooks of all benchmarks.
+///
+/// # Errors
+///
+/// As [`analyze::compare_measured`].
+pub fn compare_measured(
+    dataset: &Dataset,
+    measured: Vec<Vec<Option<Measurement>>>,
+    options: &VerdictOptions,
+) -> Result<Comparison, AnalyzeError> {
+    analyze::compare_measured(dataset, measured, options, &extensions())
+}
+
+/// [`analyze::digest`] with the hooks of all benchmarks.
+pub fn digest(run: &mut Run, seconds: ReadSeconds) -> Vec<Option<Measurement>> {
+    analyze::digest(run, seconds, &extensions())
+}
+
+/// [`analyze::measure_step`] with the hooks of all benchmarks.
+pub fn measure(step: &StepRecord) -> Measurement {
+    analyze::measure_step(&Arc::new(step.clone()), &extensions())
+}
+
+/// [`mod@report::document`] with the hooks of all benchmarks.
+pub fn document(comparison: &Comparison, options: &ReportOptions) -> Document {
+    report::document(comparison, options, &sections())
+}
+
+/// [`report::render`] with the hooks of all benchmarks.
+pub fn render(comparison: &Comparison, format: report::Format) -> String {
+    report::render(comparison, format, &sections())
+}
+
+/// [`report::write`] with the hooks of all benchmarks.
+///
+/// # Errors
+///
+/// As [`report::write`].
+pub fn write_report(
+    comparison: &Comparison,
+    format: report::Format,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    report::write(comparison, format, &sections(), out)
+}
+
+/// [`report::write_families`] with the hooks of all benchmarks.
+///
+/// # Errors
+///
+/// As [`report::write_families`].
+pub fn write_families(
+    parts: &[FamilyReport],
+    format: report::Format,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    report::write_families(parts, format, &sections(), out)
 }

@@ -1,8 +1,9 @@
-//! A host that the system's ssh reaches, over one connection that its commands share.
+//! Other hosts that ssh reaches, with this rqps on them.
 
 use std::convert::Infallible;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +14,45 @@ use anyhow::{Context, Result, anyhow, bail};
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-use super::shell_word;
+use crate::lab::progress::Progress;
 use crate::lab::take_in;
 use rqps_host::child::{self, ChildTask};
-use rqps_host::command_output::{CommandOutput, end_group, gather, joined};
+use rqps_host::command_output::{self, CommandOutput, end_group, gather, joined};
+use rqps_host::host;
 use rqps_model::units::short_hash;
 use rqps_stats::parallel;
+
+/// A path as a word of a shell.
+pub(in crate::lab) fn quoted(path: &Path) -> String {
+    shell_word(&path.display().to_string())
+}
+
+/// A text as a word of a shell.
+pub(in crate::lab) fn shell_word(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// The file name of a copy of the program with this SHA-256.
+pub(in crate::lab) fn program_name(digest: &str) -> String {
+    format!("rqps-{}", digest.get(..12).unwrap_or(digest))
+}
+
+/// SHA-256 of a large file, by the system's program for it.
+///
+/// # Errors
+/// It is missing or cannot read the file.
+pub(in crate::lab) fn digest_of(file: &Path) -> Result<String> {
+    let mut command = child::command("sha256sum", ChildTask::Work);
+    command.arg(file);
+    let said = command_output::run(command).context("start sha256sum")?;
+    match said.output.split_whitespace().next() {
+        // A name with a backslash in it would begin the line with one.
+        Some(digest) if said.success() => Ok(digest.trim_start_matches('\\').to_owned()),
+        _ => bail!("read {}: {}", file.display(), said.complaint()),
+    }
+}
+
+// A host that the system's ssh reaches, over one connection that its commands share.
 
 /// Seconds after the last command until the shared connection ends by itself.
 const PERSIST_SECONDS: u32 = 20;
@@ -34,12 +68,12 @@ const LOOK: Duration = Duration::from_millis(5);
 /// No log of a block is longer, in bytes.
 const LOG_MOST: u64 = 256 << 20;
 /// Exit code of ssh if the connection fails.
-pub(in crate::lab) const CONNECTION_FAILED: i32 = 255;
+pub(super) const CONNECTION_FAILED: i32 = 255;
 
 /// A host and its connection.
-pub(in crate::lab) struct SshLink {
+pub(super) struct SshLink {
     /// As the user named it.
-    pub(in crate::lab) host: String,
+    pub(super) host: String,
     config: Option<PathBuf>,
     /// Folder of the socket of the shared connection: a short path.
     sockets: PathBuf,
@@ -50,11 +84,7 @@ impl SshLink {
     ///
     /// # Errors
     /// The host cannot be reached.
-    pub(in crate::lab) fn open(
-        host: &str,
-        config: Option<&Path>,
-        sockets: &Path,
-    ) -> Result<SshLink> {
+    pub(super) fn open(host: &str, config: Option<&Path>, sockets: &Path) -> Result<SshLink> {
         check_name(host)?;
         let link = SshLink {
             host: host.to_owned(),
@@ -117,7 +147,7 @@ impl SshLink {
     ///
     /// # Errors
     /// The host does not answer, or the script fails.
-    pub(in crate::lab) fn run(&self, script: &str) -> Result<String> {
+    pub(super) fn run(&self, script: &str) -> Result<String> {
         self.answer(self.command(script), Stdio::null(), None)
     }
 
@@ -125,7 +155,7 @@ impl SshLink {
     ///
     /// # Errors
     /// As [`SshLink::run`].
-    pub(in crate::lab) fn send(&self, script: &str, content: &[u8]) -> Result<String> {
+    pub(super) fn send(&self, script: &str, content: &[u8]) -> Result<String> {
         self.answer(self.command(script), Stdio::piped(), Some(content))
     }
 
@@ -133,7 +163,7 @@ impl SshLink {
     ///
     /// # Errors
     /// As [`SshLink::run`].
-    pub(in crate::lab) fn send_file(&self, script: &str, file: &Path) -> Result<String> {
+    fn send_file(&self, script: &str, file: &Path) -> Result<String> {
         let input = File::open(file).with_context(|| format!("read {}", file.display()))?;
         self.answer(self.command(script), Stdio::from(input), None)
     }
@@ -167,7 +197,7 @@ impl SshLink {
     ///
     /// # Errors
     /// ssh cannot be started.
-    pub(in crate::lab) fn start(&self, script: &str, log: File) -> Result<Child> {
+    pub(super) fn start(&self, script: &str, log: File) -> Result<Child> {
         let errors = log.try_clone().context("open the log")?;
         let mut command = self.command(script);
         command.stdin(Stdio::piped()).stdout(log).stderr(errors);
@@ -177,7 +207,7 @@ impl SshLink {
     }
 
     /// A command there whose standard input and output are those of the returned one, not started.
-    pub(in crate::lab) fn talk(&self, script: &str) -> Command {
+    pub(super) fn talk(&self, script: &str) -> Command {
         self.command(script)
     }
 
@@ -185,7 +215,7 @@ impl SshLink {
     ///
     /// # Errors
     /// The host cannot be reached.
-    pub(in crate::lab) fn restore(&self) -> Result<()> {
+    pub(super) fn restore(&self) -> Result<()> {
         let mut command = self.ssh("no");
         command.args(["-O", "check"]).arg("--").arg(&self.host);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -201,7 +231,7 @@ impl SshLink {
     /// # Errors
     /// The host does not answer, sends something else than folders and files, or a file cannot be
     /// written.
-    pub(in crate::lab) fn fetch(&self, folder: &str, to: &Path, stop: &AtomicBool) -> Result<()> {
+    pub(super) fn fetch(&self, folder: &str, to: &Path, stop: &AtomicBool) -> Result<()> {
         let mut command = self.command(&format!("cd {} && tar -cf - .", shell_word(folder)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("start ssh")?;
@@ -232,7 +262,7 @@ impl SshLink {
     }
 
     /// Ends the shared connection. Without an answer it ends by itself.
-    pub(in crate::lab) fn close(&self) {
+    pub(super) fn close(&self) {
         let mut command = self.ssh("no");
         command.args(["-O", "exit"]).arg("--").arg(&self.host);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -272,7 +302,7 @@ impl SshLink {
 ///
 /// # Errors
 /// The process is gone.
-pub(in crate::lab) fn bound_files(child: &Child) -> Result<()> {
+pub(super) fn bound_files(child: &Child) -> Result<()> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let limit = Rlimit { current: Some(LOG_MOST), maximum: Some(LOG_MOST) };
     match prlimit(pid, Resource::Fsize, limit) {
@@ -286,7 +316,7 @@ pub(in crate::lab) fn bound_files(child: &Child) -> Result<()> {
 ///
 /// # Errors
 /// It is one of them.
-pub(in crate::lab) fn check_name(host: &str) -> Result<()> {
+pub(super) fn check_name(host: &str) -> Result<()> {
     let odd = |part: &str| part.is_empty() || part.starts_with('-');
     let is_foreign =
         |c: char| c.is_control() || c.is_whitespace() || "'\"`$\\;&|<>(){}*?!".contains(c);
@@ -299,4 +329,198 @@ pub(in crate::lab) fn check_name(host: &str) -> Result<()> {
 fn on_one_line(said: &str) -> String {
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.join("; ")
+}
+
+// A host that is ready to run this rqps.
+
+/// A host that has this rqps.
+pub(super) struct PreparedHost {
+    pub(super) link: SshLink,
+    /// Folder there for rqps and what it needs, from the root.
+    pub(super) folder: String,
+    /// The program there, as a word of a shell.
+    pub(super) program: String,
+}
+
+impl PreparedHost {
+    /// Reaches a host and brings it the program, by its name, unless it has it.
+    ///
+    /// # Errors
+    /// The host cannot be reached, or rqps does not run there.
+    pub(super) fn open(
+        (host, config, sockets): (&str, Option<&Path>, &Path),
+        (program, name): (&Path, &str),
+        progress: &mut Progress<'_>,
+    ) -> Result<PreparedHost> {
+        progress.doing(host, "connect", None);
+        let link = SshLink::open(host, config, sockets)?;
+        let prepared = check_machine(&link).and_then(|()| {
+            let folder = home(&link)?;
+            let there = bring_program(&link, &folder, (program, name), progress)?;
+            Ok((folder, there))
+        });
+        match prepared {
+            Ok((folder, program)) => Ok(PreparedHost { link, folder, program }),
+            Err(error) => {
+                // Close it now: nobody else can, and its socket would keep the folder.
+                link.close();
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Looks whether a host can run this program.
+///
+/// # Errors
+/// It is of another architecture.
+pub(super) fn check_machine(link: &SshLink) -> Result<()> {
+    let (machine, here) = (link.run("uname -m")?, host::machine());
+    if machine.trim() == here {
+        Ok(())
+    } else {
+        bail!("measure on {}: it is {}, and this rqps is for {here}", link.host, machine.trim())
+    }
+}
+
+/// The folder for rqps on a host: in the cache of the user there.
+fn home(link: &SshLink) -> Result<String> {
+    let script = "folder=${XDG_CACHE_HOME:-$HOME/.cache}/rqps/hosts; umask 077; \
+                  mkdir -p \"$folder\" && cd \"$folder\" && pwd";
+    Ok(link.run(script)?.trim().to_owned())
+}
+
+/// Copies rqps, unless the host has the same one. Returns it as a word of a shell.
+fn bring_program(
+    link: &SshLink,
+    folder: &str,
+    (program, name): (&Path, &str),
+    progress: &mut Progress<'_>,
+) -> Result<String> {
+    let path = shell_word(&format!("{folder}/{name}"));
+    let there = link.run(&format!("if [ -x {path} ]; then echo yes; fi"))?;
+    if there.trim().is_empty() {
+        progress.doing(&link.host, "copy rqps", None);
+        let partial = shell_word(&format!("{folder}/.{name}.{}", std::process::id()));
+        let script = format!("cat > {partial} && chmod 755 {partial} && mv {partial} {path}");
+        link.send_file(&script, program)?;
+    }
+    let said = link
+        .run(&format!("{path} --version"))
+        .with_context(|| format!("run rqps on {}", link.host))?;
+    let own = env!("CARGO_PKG_VERSION");
+    if said.split_whitespace().nth(1) != Some(own) {
+        bail!(
+            "use {folder}/{name} on {}: it is {}, and this is rqps {own}\nhint: remove that file",
+            link.host,
+            said.trim()
+        );
+    }
+    Ok(path)
+}
+
+// The folder for the sockets of ssh. It goes with the process that made it, however that ends.
+
+/// The folder above it, with a short path.
+const PARENT: &str = "/tmp";
+/// Waits until this process is gone, and then until the last connection has left the folder; a
+/// connection that nobody uses ends by itself. One that was killed has left its socket.
+const KEEPER: &str = "read -r nothing; tries=0; \
+                      while [ -d \"$0\" ] && [ $tries -lt 60 ]; do \
+                      for socket in \"$0\"/*; do \
+                      grep -qF \"$socket\" /proc/net/unix || rm -f \"$socket\"; done; \
+                      rmdir \"$0\" 2> /dev/null || sleep 5; tries=$((tries + 1)); done";
+
+/// A folder that is there as long as this, or a connection in it, lives.
+pub(super) struct SocketFolder {
+    path: PathBuf,
+    keeper: Child,
+}
+
+impl SocketFolder {
+    /// Makes a private folder, named after `of`. Its path is short, because the name of a socket
+    /// ends at 107 bytes; anybody who may enter it could use the connections.
+    ///
+    /// # Errors
+    /// The folder cannot be created, or it belongs to another user.
+    pub(super) fn make(of: &[u8]) -> Result<SocketFolder> {
+        let path = Path::new(PARENT).join(format!("rqps-ssh-{}", short_hash(of)));
+        let what = || format!("make {}", path.display());
+        match fs::DirBuilder::new().mode(0o700).create(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let there = fs::symlink_metadata(&path).with_context(what)?;
+                let own = there.uid() == rustix::process::geteuid().as_raw();
+                if !there.is_dir() || !own || there.mode() & 0o077 != 0 {
+                    bail!("{}: another user owns it\nhint: remove it", what());
+                }
+            }
+            made => made.with_context(what)?,
+        }
+        let mut command = child::command("sh", ChildTask::Work);
+        command.args(["-c", KEEPER]).arg(&path);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let keeper = command.spawn().context("start sh")?;
+        Ok(SocketFolder { path, keeper })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for SocketFolder {
+    fn drop(&mut self) {
+        match fs::remove_dir(&self.path) {
+            Ok(()) => {
+                self.keeper.kill().ok();
+                self.keeper.wait().ok();
+            }
+            // A connection has not ended yet: the keeper waits for it.
+            Err(_) => drop(self.keeper.stdin.take()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn a_shell_reads_a_word_as_it_was(text in "[\\PC\\t\\n'\"\\\\$`!#;&|*? -]{0,40}") {
+            // As ssh has it: the shell of the user, and `sh` in it.
+            let inner = format!("printf %s {}", shell_word(&text));
+            let script = format!("exec sh -c {}", shell_word(&inner));
+            let said = Command::new("sh").args(["-c", &script]).output().unwrap();
+            prop_assert_eq!(String::from_utf8_lossy(&said.stdout), text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod sockets_tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn the_folder_goes_with_its_process_or_with_the_last_connection() {
+        let folder = SocketFolder::make(b"a test of sockets: dropped").expect("a folder");
+        let path = folder.path().to_owned();
+        assert!(path.is_dir());
+        drop(folder);
+        assert!(!path.exists());
+        // As with a process that is killed: only its end of the pipe closes.
+        let mut folder = SocketFolder::make(b"a test of sockets: killed").expect("a folder");
+        // As a connection that is killed leaves it.
+        drop(UnixListener::bind(folder.path.join("socket")).expect("a socket"));
+        drop(folder.keeper.stdin.take());
+        folder.keeper.wait().expect("its end");
+        assert!(!folder.path().exists());
+    }
 }
