@@ -3,11 +3,9 @@
 
 use std::path::Path;
 
-use crate::control::ControlPlane;
-use crate::error::DbmsError;
+use crate::control::{ControlPlane, DbmsError, Site};
 use crate::external::is_loopback;
 use crate::server::{check_library, hand_over_data};
-use crate::site::Site;
 use crate::spec::DbmsSpec;
 use rqps_host::process::owner_of_port;
 use rqps_model::build::Dbms;

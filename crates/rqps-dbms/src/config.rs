@@ -11,16 +11,19 @@
 //! that name, of which a file of the user's then changes single lines. Settings of a target
 //! (`default,work_mem=64MB`) replace those of its config.
 
-use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
 
-pub use crate::config_error::ConfigError;
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
 use crate::spec;
-use crate::user_configs::UserConfigs;
 use rqps_model::build::{Dbms, Version};
 use rqps_model::config::Config;
 use rqps_model::server_settings::PLANNER;
 use rqps_model::target::config_parts;
-use rqps_model::units;
+use rqps_model::{bounded, units};
 
 /// Loads the config `name` (or the file of that path) for one version of a DBMS, with a cache of
 /// `cache_bytes`. The user's `own` configs come before what is shipped.
@@ -308,6 +311,167 @@ fn fill_sizes(setting: &str, cache_bytes: u64) -> Result<String, String> {
         }
         _ => Ok(filled),
     }
+}
+
+// Configs that a user brings, by name in a folder or by path: each is read once, so what is asked
+// about and hashed is what servers get.
+
+/// The configs of a plan that are files of the user's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserConfigs {
+    folder: Option<PathBuf>,
+    found: BTreeMap<(Dbms, String), UserConfig>,
+}
+
+/// A config that is a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserConfig {
+    /// The file.
+    pub path: PathBuf,
+    /// Its name without its ending.
+    pub name: String,
+    /// Its content.
+    pub text: String,
+}
+
+impl UserConfigs {
+    /// Configs that may stand in `folder`, which holds `DBMS/NAME.conf` or `.cnf`.
+    pub fn of(folder: Option<PathBuf>) -> UserConfigs {
+        UserConfigs { folder, found: BTreeMap::new() }
+    }
+
+    /// Reads the config `name`, or the file of that path; false if there is none, so that the
+    /// shipped one counts.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no text.
+    pub fn read(&mut self, dbms: Dbms, config: &str) -> Result<bool, ConfigError> {
+        let base = config_parts(config).0;
+        Ok((base != config && self.read_named(dbms, config)?) || self.read_named(dbms, base)?)
+    }
+
+    fn read_named(&mut self, dbms: Dbms, name: &str) -> Result<bool, ConfigError> {
+        for path in self.files(dbms, name) {
+            match bounded::text(&path, bounded::WRITTEN_MAX) {
+                Ok(text) => {
+                    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+                    let config = UserConfig { name: stem.unwrap_or_default(), path, text };
+                    self.found.insert((dbms, name.to_owned()), config);
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
+                    ) =>
+                {
+                    return Err(ConfigError::NoText { path, dbms });
+                }
+                Err(source) => return Err(ConfigError::Read { path, source }),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Adds a config that is made of another, under a name of its own.
+    pub fn add(&mut self, dbms: Dbms, name: &str, text: String) {
+        let config = UserConfig { name: name.to_owned(), path: PathBuf::new(), text };
+        self.found.insert((dbms, name.to_owned()), config);
+    }
+
+    /// The files that may be the config of this name.
+    pub fn files(&self, dbms: Dbms, name: &str) -> Vec<PathBuf> {
+        if name.contains('/') {
+            return vec![PathBuf::from(name)];
+        }
+        let of_ending =
+            |folder: &Path, ending| folder.join(dbms.name()).join(format!("{name}.{ending}"));
+        let folder = self.folder.iter();
+        folder.flat_map(|folder| ["conf", "cnf"].map(|ending| of_ending(folder, ending))).collect()
+    }
+
+    /// The config of this name, or that which the settings in it change; `None` for a shipped one.
+    pub fn get(&self, dbms: Dbms, config: &str) -> Option<&UserConfig> {
+        let of = |name: &str| self.found.get(&(dbms, name.to_owned()));
+        of(config).or_else(|| of(config_parts(config).0))
+    }
+
+    /// True if there is a config of this whole name.
+    pub(crate) fn has(&self, dbms: Dbms, config: &str) -> bool {
+        self.found.contains_key(&(dbms, config.to_owned()))
+    }
+}
+
+// Errors of configs.
+
+/// An error of a config.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// No file and nothing shipped has that name.
+    #[error(
+        "find the config '{name}' of {dbms}: no {looked}; shipped configs: {shipped}; create that \
+         file, or give the path of one{}",
+        if name.contains(',') { "; a setting of its own is KEY=VALUE" } else { "" }
+    )]
+    Unknown {
+        /// The requested name.
+        name: String,
+        /// The DBMS.
+        dbms: Dbms,
+        /// Files that do not exist.
+        looked: String,
+        /// Names that do.
+        shipped: String,
+    },
+    /// The file is there and cannot be read.
+    #[error("read the config {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// A folder, or a file that is no text: most likely a build.
+    #[error(
+        "use {path} as a config of {dbms}: it is not a text file; to use it as a build, write \
+         {dbms}={path}"
+    )]
+    NoText {
+        /// The path.
+        path: PathBuf,
+        /// The DBMS.
+        dbms: Dbms,
+    },
+    /// A setting without which the config is not what its name says.
+    #[error(
+        "use the config '{name}' for {dbms} {version}: '{setting}' needs {dbms} {least} or later; \
+         use another config or a later version"
+    )]
+    TooOld {
+        /// Name of the config.
+        name: String,
+        /// The DBMS.
+        dbms: Dbms,
+        /// The version that it was to be used for.
+        version: Version,
+        /// The line of it.
+        setting: String,
+        /// The first version that knows the setting.
+        least: String,
+    },
+    /// A guard or a size that nobody knows.
+    #[error("understand line {line} of the config '{name}' of {dbms}: {what}")]
+    Syntax {
+        /// Name of the config.
+        name: String,
+        /// The DBMS.
+        dbms: Dbms,
+        /// From 1.
+        line: usize,
+        /// The problem, and the valid form.
+        what: String,
+    },
 }
 
 #[cfg(test)]

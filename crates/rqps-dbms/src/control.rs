@@ -1,14 +1,26 @@
 //! The control plane: what the lab asks of every DBMS.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use std::{fmt, io};
 
-use crate::error::DbmsError;
+use thiserror::Error;
+
 use crate::server::Server;
-use crate::settle::SettleLoad;
-use crate::sql_server::SqlServer;
-use rqps_model::endpoint::{Endpoint, Login};
+use crate::sql_server::{SettleLoad, SqlServer};
+use rqps_host::fingerprint::Fingerprint;
+use rqps_host::process::ProcessError;
+use rqps_host::user::{User, UserError};
+use rqps_host::valgrind::Callgrind;
+use rqps_model::build::{Build, Dbms};
+use rqps_model::config::Config;
+use rqps_model::endpoint::{Address, Consent, Endpoint, Login, ServerKey, Tls};
 use rqps_model::guest::GuestPlace;
+use rqps_wire::WireError;
 
 /// One DBMS under control. All calls block.
 pub trait ControlPlane: Send {
@@ -123,4 +135,207 @@ pub trait ControlPlane: Send {
     }
     /// Shuts down in good order: afterwards the data folder can be copied.
     fn stop(&mut self) -> Result<(), DbmsError>;
+}
+
+// Paths and address of one target, and the flag that ends all waiting.
+
+/// Paths, address and options of one target.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// The build to run.
+    pub build: Build,
+    /// What its files were when the user accepted them, if somebody else named them.
+    pub accepted: Option<Fingerprint>,
+    /// Its settings.
+    pub config: Config,
+    /// Its data folder: all that a snapshot must copy while the server is down. It belongs to the
+    /// user of rqps, as do the control files in it; its `db` and `tmp` to the user of the server.
+    pub data: PathBuf,
+    /// The folder for logs of the server and of the programs that make its data folder.
+    pub logs: PathBuf,
+    /// A private folder for sockets with a short path. Made at the start, removed at the end.
+    pub sockets: PathBuf,
+    /// `innodb`, `rocksdb`: where the DBMS has a choice and one was made.
+    pub storage_engine: Option<String>,
+    /// The user of the server, or of scripts that open its files, if rqps runs as root.
+    pub run_as: Option<User>,
+    /// A control group that the server is started in; `None` for that of rqps.
+    pub memory_group: Option<PathBuf>,
+    /// Its TCP address; `None` for only the private socket.
+    pub listen: Option<ListenAddress>,
+    /// Callgrind around the server, if its instructions are counted.
+    pub callgrind: Option<Callgrind>,
+    /// True if the server serves counted runs or loads their data: it then does no background work
+    /// at times of its own.
+    pub still: bool,
+    /// The program of rqps itself, which has the warden as a hidden subcommand.
+    pub warden_program: PathBuf,
+    /// Time limit for a start or for making a data folder.
+    pub start_timeout: Duration,
+    /// Set by the Ctrl-C handler: waits here then end with [`DbmsError::Interrupted`].
+    pub interrupt: Interrupt,
+}
+
+impl Site {
+    /// Checks that the build is what the user accepted, right before a process loads it.
+    ///
+    /// # Errors
+    /// Somebody has changed it; the text names the file.
+    pub(super) fn check_build(&self) -> io::Result<()> {
+        self.accepted.as_ref().map_or(Ok(()), Fingerprint::check).map_err(io::Error::other)
+    }
+}
+
+/// A server's address for clients on other hosts, and their login.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ListenAddress {
+    /// An address of this host.
+    pub ip: IpAddr,
+    /// A free port.
+    pub port: u16,
+    /// Every login over TCP needs it, even from this host.
+    pub password: String,
+}
+
+impl ListenAddress {
+    /// The address for clients.
+    pub(super) fn endpoint(&self) -> Endpoint {
+        let (host, port) = (self.ip.to_string(), self.port);
+        // The password is made for this server alone, and ends with it.
+        let consent = Consent { key: ServerKey::Asked, ..Consent::default() };
+        let tls = Tls { consent, ..Tls::OFF };
+        Endpoint::Server(Address::Tcp { host, port, tls })
+    }
+}
+
+impl fmt::Debug for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{} with a password", self.ip, self.port)
+    }
+}
+
+/// A flag shared with the handler of Ctrl-C.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt(pub Arc<AtomicBool>);
+
+impl Interrupt {
+    /// An error once the flag is set.
+    pub(super) fn check(&self) -> Result<(), DbmsError> {
+        if self.0.load(Ordering::Relaxed) { Err(DbmsError::Interrupted) } else { Ok(()) }
+    }
+}
+
+// Errors of a DBMS.
+
+/// An error of a DBMS. Texts that end with lines of a log have several lines.
+#[derive(Debug, Error)]
+pub enum DbmsError {
+    /// Only imported results name such a DBMS.
+    #[error("run a DBMS unknown to this rqps: rqps can report its results, not measure it")]
+    Unknown,
+    /// The data folder is in use or left over.
+    #[error(
+        "make a data folder in {0}: the folder is not empty; remove it or name another folder \
+         (rqps only deletes data that it made)"
+    )]
+    DataNotEmpty(PathBuf),
+    /// The build lacks a program.
+    #[error(
+        "find {program} of {dbms}: not in {root}/bin, sbin, libexec or scripts; name the folder \
+         that holds bin/, as in {dbms}=PATH"
+    )]
+    NoProgram {
+        /// The missing program.
+        program: &'static str,
+        /// The DBMS.
+        dbms: Dbms,
+        /// The folder that was searched.
+        root: PathBuf,
+    },
+    /// The kernel takes no longer socket paths.
+    #[error(
+        "listen on {path}: the path has {length} bytes but a socket path can have at most {limit}; \
+         choose a shorter folder for temporary files",
+        path = path.display()
+    )]
+    SocketPath {
+        /// The socket.
+        path: PathBuf,
+        /// Its length.
+        length: usize,
+        /// The most that is possible.
+        limit: usize,
+    },
+    /// A file or folder.
+    #[error("{doing}: {source}")]
+    Io {
+        /// The action and its object.
+        doing: String,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// A program of the DBMS, or the server itself, ended when it should not have.
+    #[error("{doing}: {what}{tail}{hint}")]
+    Ended {
+        /// "start postgres 17.2.0".
+        doing: String,
+        /// "it ended with exit status 1".
+        what: String,
+        /// The last lines of its log, each on a line of its own.
+        tail: String,
+        /// A hint, if the log gives one; begins with a line break.
+        hint: String,
+    },
+    /// A statement of the control plane failed.
+    #[error("{doing}: {source}")]
+    Sql {
+        /// "settle mysql 8.0.33: ANALYZE TABLE sbtest1".
+        doing: String,
+        /// The server's words.
+        source: WireError,
+    },
+    /// The user that servers run as.
+    #[error(transparent)]
+    User(#[from] UserError),
+    /// A signal, or the warden.
+    #[error("{doing}: {source}")]
+    Process {
+        /// The action and its object.
+        doing: String,
+        /// The error of the process.
+        source: ProcessError,
+    },
+    /// Asked for what this DBMS or build cannot do.
+    #[error("{0}")]
+    Unsupported(String),
+    /// A server that rqps does not run holds something that rqps must not touch, and did not.
+    #[error("{0}")]
+    Refused(String),
+    /// The user wants to stop.
+    #[error("wait for the database: interrupted")]
+    Interrupted,
+}
+
+impl DbmsError {
+    pub(super) fn ended(doing: String, what: String) -> DbmsError {
+        DbmsError::Ended { doing, what, tail: String::new(), hint: String::new() }
+    }
+
+    /// For `map_err` on file operations.
+    pub(super) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> DbmsError {
+        let doing = doing.into();
+        move |source| DbmsError::Io { doing, source }
+    }
+
+    /// For `map_err` on statements.
+    pub(super) fn sql(doing: impl Into<String>) -> impl FnOnce(WireError) -> DbmsError {
+        let doing = doing.into();
+        move |source| DbmsError::Sql { doing, source }
+    }
+
+    /// For `map_err` on processes.
+    pub(super) fn process(doing: impl Into<String>) -> impl FnOnce(ProcessError) -> DbmsError {
+        let doing = doing.into();
+        move |source| DbmsError::Process { doing, source }
+    }
 }

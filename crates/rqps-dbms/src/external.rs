@@ -3,13 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::connection::{ControlConnection, connect, connector, one_value};
-use crate::control::ControlPlane;
-use crate::error::DbmsError;
+use crate::control::{ControlPlane, DbmsError, Interrupt};
 use crate::guest::{self, Guest, Ownership, Theirs};
-use crate::site::Interrupt;
 use crate::spec::guest_calls;
-use crate::sql_server::{ServerCalls, SqlServer};
+use crate::sql_server::{ControlConnection, ServerCalls, SqlServer, connect, connector, one_value};
 use rqps_host::process::{name_of, owner_of_unix_socket};
 use rqps_model::compatible::CompatibleServer;
 use rqps_model::dialect::{Dialect, SERVER_ONLY};

@@ -8,16 +8,15 @@
 //! process under a warden), `fail = init|start|settle|check|stop` (that call fails), `refuses = KEY =
 //! VALUE` (a start with that line fails). Of several lines with one name, the last counts.
 
-use crate::control::ControlPlane;
-use crate::error::DbmsError;
+use std::path::Path;
+
+use crate::control::{ControlPlane, DbmsError, Site};
 use crate::server::Server;
-use crate::settle::SettleLoad;
-use crate::site::Site;
 use crate::spec::DbmsSpec;
+use crate::sql_server::SettleLoad;
 use rqps_host::process::{StopOrder, StopSignal};
 use rqps_model::build::Dbms;
 use rqps_model::endpoint::{Endpoint, Login};
-use std::path::Path;
 
 /// Service time when the config names none, microseconds.
 const DEFAULT_MEAN_US: u64 = 100;

@@ -9,11 +9,7 @@
 
 mod client;
 pub mod config;
-mod config_error;
-mod connection;
 mod control;
-mod error;
-mod events;
 mod external;
 mod fake;
 #[doc(hidden)]
@@ -27,25 +23,21 @@ mod mysql_family;
 mod postgres;
 mod rocksdb;
 mod server;
-mod server_settings;
-mod settle;
-mod site;
 pub mod spec;
 mod speedb;
 mod sql_server;
 mod sqlite;
-mod user_configs;
 
-pub use self::connection::{ControlConnection, ControlRow};
+pub use self::config::{UserConfig, UserConfigs};
 pub use self::control::ControlPlane;
-pub use self::error::DbmsError;
-pub use self::events::events;
+pub use self::control::DbmsError;
+pub use self::control::{Interrupt, ListenAddress, Site};
 pub use self::external::{External, VisitorLoad, external, is_loopback};
 pub use self::guest::Guest;
+pub use self::log::events;
 pub use self::rocksdb::{ROCKSDB_COMMAND, rocksdb_process};
 pub use self::server::Server;
-pub use self::settle::SettleLoad;
-pub use self::site::{Interrupt, ListenAddress, Site};
 pub use self::spec::control_plane;
+pub use self::sql_server::SettleLoad;
+pub use self::sql_server::{ControlConnection, ControlRow};
 pub use self::sqlite::{SQLITE_COMMAND, SqliteAnswers, SqliteFile, sqlite_process};
-pub use self::user_configs::{UserConfig, UserConfigs};

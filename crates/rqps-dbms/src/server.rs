@@ -5,14 +5,12 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, io};
+use std::{fs, io, thread};
 
-use crate::connection::first_query;
-use crate::error::DbmsError;
+use crate::control::{DbmsError, Site};
 use crate::log::{self, Words};
-use crate::site::Site;
+use crate::sql_server::first_query;
 use rqps_host::beneath::{Folder, FreshFolder};
 use rqps_host::process::{CLEAN_EXIT, ProcessSpec, StopOrder, StopSignal, Warden};
 use rqps_host::user::{User, check_reachable};
@@ -427,7 +425,7 @@ pub(super) fn socket(folder: &Path, name: &str) -> Result<PathBuf, DbmsError> {
 }
 
 /// An error unless a folder is empty or not there.
-pub(super) fn refuse_used(data: &Path) -> Result<(), DbmsError> {
+fn refuse_used(data: &Path) -> Result<(), DbmsError> {
     let mut entries = match fs::read_dir(data) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -463,7 +461,7 @@ pub(super) fn check_library(site: &Site) -> Result<(), DbmsError> {
     Ok(())
 }
 
-pub(super) fn make_folder(path: &Path) -> Result<(), DbmsError> {
+fn make_folder(path: &Path) -> Result<(), DbmsError> {
     fs::create_dir_all(path).map_err(DbmsError::io(format!("make the folder {}", path.display())))
 }
 

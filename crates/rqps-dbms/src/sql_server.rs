@@ -1,15 +1,18 @@
 //! What rqps asks of a server that answers SQL, its own or somebody else's.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use crate::connection::{Connect, ControlConnection, one_value};
-use crate::error::DbmsError;
-use crate::server_settings::server_settings;
-use crate::settle::SettleLoad;
-use crate::site::Interrupt;
+use crate::control::{DbmsError, Interrupt};
 use rqps_model::compatible::CompatibleServer;
 use rqps_model::dialect::Dialect;
+use rqps_model::endpoint::{Address, Login};
+use rqps_model::server_settings::recorded;
 use rqps_wire::WireError;
+use rqps_wire::mysql::MysqlClient;
+use rqps_wire::postgres::PostgresClient;
 
 /// Takes a text about what goes on.
 pub(crate) type Tell<'a> = dyn FnMut(&str) + 'a;
@@ -111,5 +114,331 @@ impl SqlServer {
         let mut session =
             self.session("read the counters of").map_err(|error| error.to_string())?;
         self.calls.counters(&mut *session, quiet).map_err(|error| error.to_string())
+    }
+}
+
+// The settings of a running server that a run records.
+
+/// Name → value in the server's own words, as this session has it. Settings that the version or
+/// the product lacks are absent.
+pub(crate) fn server_settings(
+    session: &mut dyn ControlConnection,
+    dialect: Dialect,
+) -> Result<BTreeMap<String, String>, WireError> {
+    let all = match dialect {
+        Dialect::Postgres => session.rows("SHOW ALL"),
+        Dialect::Mysql => session.rows("SHOW VARIABLES"),
+        Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => Ok(Vec::new()),
+    };
+    let all = match all {
+        // A compatible server need not have the statement.
+        Err(WireError::Server { .. }) => Vec::new(),
+        all => all?,
+    };
+    let pair = |row: Vec<Option<String>>| {
+        let mut cells = row.into_iter();
+        let name = cells.next()??.to_lowercase();
+        let value = cells.next()??;
+        recorded(dialect).any(|known| known == name).then_some((name, value))
+    };
+    Ok(all.into_iter().filter_map(pair).collect())
+}
+
+// Sessions of the control plane with a server, and what their rows become.
+
+/// One row of text columns.
+pub type ControlRow = Vec<Option<String>>;
+
+/// A session of the control plane.
+pub trait ControlConnection: Send {
+    /// Rows of a query as text.
+    fn rows(&mut self, sql: &str) -> Result<Vec<ControlRow>, WireError>;
+    /// A statement whose rows do not matter.
+    fn run(&mut self, sql: &str) -> Result<(), WireError>;
+    /// True if the session is encrypted.
+    fn is_encrypted(&self) -> bool {
+        false
+    }
+}
+
+/// Rows of name and value whose value is a number.
+pub(super) fn numbers(rows: Vec<ControlRow>) -> BTreeMap<String, f64> {
+    let number = |row: ControlRow| {
+        let mut cells = row.into_iter().flatten();
+        let (name, value) = (cells.next()?, cells.next()?.parse::<f64>().ok()?);
+        value.is_finite().then_some((name, value))
+    };
+    rows.into_iter().filter_map(number).collect()
+}
+
+/// The first column of the first row.
+pub(super) fn one_value(
+    session: &mut dyn ControlConnection,
+    sql: &str,
+) -> Result<Option<String>, WireError> {
+    Ok(session.rows(sql)?.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+}
+
+impl ControlConnection for PostgresClient {
+    fn rows(&mut self, sql: &str) -> Result<Vec<ControlRow>, WireError> {
+        self.set_answer_limit(Some(ANSWER));
+        let rows = PostgresClient::rows(self, sql);
+        self.set_answer_limit(None);
+        rows
+    }
+
+    fn is_encrypted(&self) -> bool {
+        PostgresClient::is_encrypted(self)
+    }
+
+    fn run(&mut self, sql: &str) -> Result<(), WireError> {
+        self.simple(sql).map(|_| ())
+    }
+}
+
+impl ControlConnection for MysqlClient {
+    fn rows(&mut self, sql: &str) -> Result<Vec<ControlRow>, WireError> {
+        self.set_answer_limit(Some(ANSWER));
+        let rows = MysqlClient::rows(self, sql);
+        self.set_answer_limit(None);
+        rows
+    }
+
+    fn is_encrypted(&self) -> bool {
+        MysqlClient::is_encrypted(self)
+    }
+
+    fn run(&mut self, sql: &str) -> Result<(), WireError> {
+        self.simple(sql).map(|_| ())
+    }
+}
+
+/// Connects a session of the control plane. Its statements may take as long as they take.
+pub(super) fn connect(
+    dialect: Dialect,
+    address: &Address,
+    login: &Login,
+) -> Result<Box<dyn ControlConnection>, WireError> {
+    Ok(match dialect {
+        Dialect::Postgres => Box::new(PostgresClient::connect(address, login, CONNECT)?),
+        Dialect::Mysql => Box::new(MysqlClient::connect(address, login, CONNECT)?),
+        Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {
+            return Err(WireError::Protocol(format!("{dialect:?} has no server to connect to")));
+        }
+    })
+}
+
+/// Time limit for connecting a session of the control plane.
+const CONNECT: Duration = Duration::from_secs(30);
+
+/// Time limit of an answer with rows: catalogues of many tables take minutes.
+const ANSWER: Duration = Duration::from_secs(600);
+
+/// Opens a session.
+type Connect = Arc<dyn Fn() -> Result<Box<dyn ControlConnection>, WireError> + Send + Sync>;
+
+/// What opens sessions with this login, each with these first statements.
+pub(super) fn connector(
+    dialect: Dialect,
+    address: Address,
+    login: Login,
+    setup: Vec<String>,
+) -> Connect {
+    Arc::new(move || {
+        let mut session = connect(dialect, &address, &login)?;
+        setup.iter().try_for_each(|sql| session.run(sql))?;
+        Ok(session)
+    })
+}
+
+/// Connects and asks for one row, each within `timeout`.
+pub(super) fn first_query(
+    dialect: Dialect,
+    address: &Address,
+    login: &Login,
+    timeout: Duration,
+) -> Result<(), WireError> {
+    const QUERY: &str = "SELECT 1";
+    match dialect {
+        Dialect::Postgres => {
+            let mut client = PostgresClient::connect(address, login, timeout)?;
+            client.set_read_timeout(Some(timeout))?;
+            client.simple(QUERY)?;
+        }
+        Dialect::Mysql => {
+            let mut client = MysqlClient::connect(address, login, timeout)?;
+            client.set_read_timeout(Some(timeout))?;
+            client.simple(QUERY)?;
+        }
+        Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {}
+    }
+    Ok(())
+}
+
+/// Rows as tab-separated lines under a heading; NULL as `\N`.
+pub(super) fn table(heading: &str, rows: &[ControlRow]) -> String {
+    let mut text = format!("{heading}\n");
+    for row in rows {
+        let cells: Vec<String> = row
+            .iter()
+            .map(|cell| match cell {
+                Some(cell) => cell.replace(['\t', '\n'], " "),
+                None => "\\N".to_owned(),
+            })
+            .collect();
+        text.push_str(&cells.join("\t"));
+        text.push('\n');
+    }
+    text
+}
+
+// Rest between writing and measuring: maintenance by the DBMS, then a wait that grows with the
+// data.
+
+/// Sessions that do maintenance at the same time.
+const PARALLEL: usize = 16;
+
+/// Time between two checks for Ctrl-C.
+const NAP: Duration = Duration::from_millis(100);
+
+/// The data that were written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SettleLoad {
+    /// Number of tables.
+    pub tables: u32,
+    /// Rows of all tables together.
+    pub rows_total: u64,
+    /// Name of a table; `{table}` is its number, from 1: `sbtest{table}`.
+    pub table: String,
+    /// Factor on the published wait: 1 for the published shapes, less for quick presets, 0 for
+    /// maintenance alone.
+    pub scale: f64,
+}
+
+impl SettleLoad {
+    /// The shortest time of settling: scale × min(1200, 60 + rows / 1e6) seconds including
+    /// maintenance, as in the published sysbench runs.
+    pub fn wait(&self) -> Duration {
+        let seconds = (60.0 + self.rows_total as f64 / 1e6).min(1200.0) * self.scale;
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
+    }
+
+    /// The tables by name.
+    pub(super) fn names(&self) -> Vec<String> {
+        if self.table.is_empty() {
+            return Vec::new();
+        }
+        (1..=self.tables).map(|table| self.table.replace("{table}", &table.to_string())).collect()
+    }
+}
+
+/// Runs `statement(table)` for all tables, several at a time, each on a session of its own. Returns
+/// when all are done, with the first error.
+pub(super) fn on_all_tables(
+    server: &SqlServer,
+    load: &SettleLoad,
+    statement: impl Fn(&str) -> String + Clone + Send + 'static,
+) -> Result<(), DbmsError> {
+    let tables = load.names();
+    let threads = tables.len().min(PARALLEL);
+    let (tell, done) = mpsc::channel();
+    for first in 0..threads {
+        let mine: Vec<String> = tables.iter().skip(first).step_by(threads).cloned().collect();
+        let (tell, connect, statement) = (tell.clone(), server.connect.clone(), statement.clone());
+        // Not joined: after Ctrl-C nobody waits for a long statement, the server is stopped.
+        thread::spawn(move || {
+            let work = || {
+                let mut session = connect().map_err(|error| ("connect".to_owned(), error))?;
+                mine.iter()
+                    .map(|table| statement(table))
+                    .try_for_each(|sql| session.run(&sql).map_err(|error| (sql, error)))
+            };
+            let _ = tell.send(work());
+        });
+    }
+    drop(tell);
+    let mut open = threads;
+    while open > 0 {
+        server.interrupt.check()?;
+        match done.recv_timeout(NAP) {
+            Ok(Ok(())) => open -= 1,
+            Ok(Err((what, source))) => {
+                let doing = format!("{}: {what}", server.doing("settle"));
+                return Err(DbmsError::Sql { doing, source });
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    Ok(())
+}
+
+/// Sleeps until `end`, or until `quiet` says that nothing is left to wait for. Tells `progress`
+/// each second how long it still takes.
+pub(super) fn rest(
+    end: Instant,
+    interrupt: &Interrupt,
+    progress: &mut dyn FnMut(&str),
+    quiet: &mut dyn FnMut() -> bool,
+) -> Result<(), DbmsError> {
+    let mut told = None;
+    loop {
+        interrupt.check()?;
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        let seconds = left.as_secs();
+        if told != Some(seconds) {
+            if quiet() {
+                return Ok(());
+            }
+            progress(&format!("at rest, {} s left", seconds + 1));
+            told = Some(seconds);
+        }
+        thread::sleep(left.min(NAP));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(rows_total: u64, scale: f64) -> SettleLoad {
+        SettleLoad { tables: 2, rows_total, table: "sbtest{table}".to_owned(), scale }
+    }
+
+    #[test]
+    fn the_wait_is_the_published_one_times_scale() {
+        let check = |rows, scale, seconds| {
+            assert_eq!(load(rows, scale).wait(), Duration::from_secs(seconds), "{rows} {scale}");
+        };
+        check(50_000_000, 1.0, 110);
+        check(80_000_000, 0.5, 70);
+        check(5_000_000_000, 1.0, 1200);
+        check(0, 0.1, 6);
+        check(50_000_000, 0.0, 0);
+        check(50_000_000, -1.0, 0);
+    }
+
+    #[test]
+    fn tables_are_numbered_from_one() {
+        assert_eq!(load(0, 1.0).names(), ["sbtest1", "sbtest2"]);
+    }
+
+    #[test]
+    fn rest_ends_early_when_all_is_quiet_and_at_once_when_interrupted() {
+        let far = Instant::now() + Duration::from_secs(3600);
+        let interrupt = Interrupt::default();
+        let mut asked = 0;
+        let mut quiet = || {
+            asked += 1;
+            asked == 2
+        };
+        rest(far, &interrupt, &mut |_| {}, &mut quiet).unwrap();
+        assert_eq!(asked, 2);
+        interrupt.0.store(true, std::sync::atomic::Ordering::Relaxed);
+        let stopped = rest(far, &interrupt, &mut |_| {}, &mut || false);
+        assert!(matches!(stopped, Err(DbmsError::Interrupted)));
     }
 }

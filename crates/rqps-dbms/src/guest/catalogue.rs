@@ -2,8 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::connection::{ControlConnection, ControlRow, one_value};
 use crate::guest::trust;
+use crate::sql_server::{ControlConnection, ControlRow, one_value};
 use rqps_model::dialect::Dialect;
 use rqps_model::sql_name::{Identifier, Literal};
 use rqps_wire::WireError;

@@ -7,13 +7,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::connection::ControlConnection;
-use crate::error::DbmsError;
+use crate::control::DbmsError;
 use crate::guest::catalogue::{Catalogue, LockAnswer, Relation, is_denied, own_name};
-use crate::guest::ledger::Ledger;
-use crate::guest::owner::{Guest, OWNER, OWNER_COMMENT, mark};
-use crate::guest::stranger::{ExternalTable, shortened};
-use crate::guest::trust;
+use crate::guest::{ExternalTable, Guest, Ledger, OWNER, OWNER_COMMENT, mark, shortened, trust};
+use crate::sql_server::ControlConnection;
 use rqps_model::dialect::Dialect;
 use rqps_model::guest::GuestPlace;
 use rqps_model::sql_name::{Identifier, Literal};

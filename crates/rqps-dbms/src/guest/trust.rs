@@ -1,8 +1,8 @@
 //! Objects of others in the place of rqps's tables: a trigger, a policy or a better matching
 //! function there would run with the rights of rqps's login (as CVE-2018-1058).
 
-use crate::connection::ControlConnection;
-use crate::guest::owner::OWNER;
+use crate::guest::OWNER;
+use crate::sql_server::ControlConnection;
 use rqps_model::dialect::{Dialect, SERVER_ONLY};
 use rqps_model::escape;
 use rqps_model::sql_name::Literal;

@@ -11,18 +11,18 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::connection::{ControlRow, table};
-use crate::control::ControlPlane;
-use crate::error::DbmsError;
+use crate::control::{ControlPlane, DbmsError, Site};
 use crate::library_process;
 use crate::server::{check_library, hand_over_data};
-use crate::settle::SettleLoad;
-use crate::site::Site;
+use crate::spec::{
+    Arrangement, BuildForm, BuildRow, DbmsSpec, DebianLayout, LibraryForm, LibraryVersion,
+};
+use crate::sql_server::{ControlRow, SettleLoad, table};
 use rqps_embed::sqlite::{self, SqliteConnection};
 use rqps_host::child::{self, ChildTask};
 use rqps_host::user::{Identity, User};
 use rqps_host::{confinement, host};
-use rqps_model::build::{Build, Version};
+use rqps_model::build::{Build, Dbms, Version};
 use rqps_model::endpoint::{Endpoint, Login};
 
 /// The hidden subcommand that runs [`sqlite_process`].
@@ -34,7 +34,7 @@ const BUSY_TIMEOUT_MS: u32 = 10_000;
 const ANSWER_MAX: u64 = 64 << 20;
 
 /// A SQLite database.
-pub(super) struct Sqlite {
+struct Sqlite {
     site: Site,
 }
 
@@ -99,7 +99,7 @@ impl SqliteFile<'_> {
 }
 
 impl Sqlite {
-    pub(super) fn new(site: Site) -> Sqlite {
+    fn new(site: Site) -> Sqlite {
         Sqlite { site }
     }
 
@@ -242,6 +242,52 @@ impl ControlPlane for Sqlite {
         }
         self.ask("stop", &["PRAGMA wal_checkpoint(TRUNCATE)"]).map(|_| ())
     }
+}
+
+// SQLite, compiled into this program or loaded from a shared library.
+
+pub(crate) const SPEC: DbmsSpec = DbmsSpec {
+    dbms: Dbms::Sqlite,
+    form: BuildForm::Library(LibraryForm {
+        file: "libsqlite3.so",
+        is_root: true,
+        example: "name the shared library itself, libsqlite3.so",
+        // Its largest builds have a few MB.
+        bytes_max: 256 << 20,
+        symbol: b"sqlite3_prepare_v2\0",
+        api: "SQLite's functions",
+        version: LibraryVersion::Strings,
+        compiled_in: Some(compiled_in),
+    }),
+    builds: &[
+        BuildRow::debian("3.34", "", "bullseye", &["libsqlite3-0"]),
+        BuildRow::debian("3.40", "", "bookworm", &["libsqlite3-0"]),
+        BuildRow::debian("3.46", "", "trixie", &["libsqlite3-0"]),
+    ],
+    instead: "sqlite for the compiled-in version, a version from `rqps builds sqlite`, \
+              sqlite=deb:SUITE/libsqlite3-0 for a Debian suite, or sqlite=PATH with the path of a \
+              libsqlite3.so",
+    debian: Some(DebianLayout {
+        usual_package: "libsqlite3-0",
+        arrangement: Arrangement::Library { file: "libsqlite3.so.0" },
+    }),
+    configs: &[
+        ("default", include_str!("../../../configs/sqlite/default.conf")),
+        ("small-cache", include_str!("../../../configs/sqlite/small-cache.conf")),
+        ("installed", include_str!("../../../configs/sqlite/installed.conf")),
+    ],
+    recipes: &[
+        ("amalgamation", include_str!("../../../configs/build/sqlite/amalgamation.toml")),
+        ("sources", include_str!("../../../configs/build/sqlite/sources.toml")),
+    ],
+    control: |site| Ok(Box::new(Sqlite::new(site))),
+    ..DbmsSpec::NONE
+};
+
+fn compiled_in() -> (String, String) {
+    let version = libsqlite3_sys::SQLITE_VERSION.to_string_lossy();
+    let source = libsqlite3_sys::SQLITE_SOURCE_ID.to_string_lossy();
+    (version.to_string(), format!("{version} {source}"))
 }
 
 #[cfg(test)]

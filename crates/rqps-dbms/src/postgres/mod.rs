@@ -1,6 +1,0 @@
-//! PostgreSQL 9.6 and later.
-
-mod control;
-mod spec;
-
-pub(super) use self::spec::SPEC;
