@@ -1,7 +1,7 @@
 //! The same numbers under two labels are one build: a report names it by its folder, and a table
 //! of rates by its version.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::notice::{Notice, NoticeKind};
 use super::published::{Published, PublishedRun, add_file, annotate};
@@ -12,8 +12,9 @@ use rqps_model::run::{Status, StepRecord};
 /// Digits that the shared rates of two labels must have, so that they are not equal by chance.
 const DIGITS_LEAST: usize = 6;
 
-/// Joins labels with the same rates in all steps that both have. The first label stays.
-pub(crate) fn join(published: &mut Published) {
+/// Joins labels with the same rates in all steps that both have. The first label stays: the others
+/// lead to it.
+pub(crate) fn join(published: &mut Published) -> BTreeMap<String, String> {
     let mut labels: Vec<String> = Vec::new();
     for run in &published.runs {
         if !labels.contains(&run.record.key.label) {
@@ -21,6 +22,7 @@ pub(crate) fn join(published: &mut Published) {
         }
     }
     let mut kept: Vec<String> = Vec::new();
+    let mut joined = BTreeMap::new();
     for label in labels {
         let same = kept.iter().find_map(|first| Some((first, shared(published, first, &label)?)));
         let Some((first, steps)) = same else {
@@ -35,7 +37,9 @@ pub(crate) fn join(published: &mut Published) {
         let notice = Notice { kind: NoticeKind::Note, file: label.clone(), line: None, text };
         published.notices.push(notice);
         move_into(published, &label, &first);
+        joined.insert(label, first);
     }
+    joined
 }
 
 fn of_label<'a>(

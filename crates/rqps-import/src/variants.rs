@@ -25,14 +25,12 @@ pub(crate) struct Variants {
     words: BTreeSet<String>,
     /// True if the clients in names do.
     by_clients: bool,
-    /// True if the names of folders do.
-    by_folders: bool,
 }
 
 /// The words of a name, without those of the form.
-fn words(path: &Path) -> Vec<String> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let words = name.split('.').filter(|word| !word.is_empty() && !FORMS.contains(word));
+fn words(name: &Path) -> Vec<String> {
+    let name = name.to_string_lossy();
+    let words = name.split(['.', '/']).filter(|word| !word.is_empty() && !FORMS.contains(word));
     words.map(str::to_owned).collect()
 }
 
@@ -45,15 +43,16 @@ fn clients_in(word: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// The clients in the name of a file.
-pub(crate) fn clients_of(path: &Path) -> Option<u32> {
-    words(path).iter().find_map(|word| clients_in(word))
+/// The clients in the name of a file, else of its folders from the nearest.
+fn clients_of(path: &Path) -> Option<u32> {
+    words(path).iter().rev().find_map(|word| clients_in(word))
 }
 
 /// What the names of a table of rates and of the ratios made of it have in common: their folder,
 /// and their words without those of the form.
 pub(crate) fn kin(path: &Path) -> (PathBuf, Vec<String>) {
-    (path.parent().unwrap_or(Path::new("")).to_owned(), words(path))
+    let name = Path::new(path.file_name().unwrap_or_default());
+    (path.parent().unwrap_or(Path::new("")).to_owned(), words(name))
 }
 
 /// True if many cells of both tables differ. Single cells that differ are faults of one table.
@@ -76,12 +75,17 @@ impl Variants {
     /// Compares each table with each other one.
     pub(crate) fn find<P: AsRef<Path>>(tables: &[(P, TableCells)]) -> Variants {
         let mut variants = Variants::default();
+        variants.add(tables);
+        variants
+    }
+
+    /// Compares tables of another form among each other, too.
+    pub(crate) fn add<P: AsRef<Path>>(&mut self, tables: &[(P, TableCells)]) {
         for (place, (path, cells)) in tables.iter().enumerate() {
             for (other, of_other) in &tables[..place] {
-                variants.compare((path.as_ref(), cells), (other.as_ref(), of_other));
+                self.compare((path.as_ref(), cells), (other.as_ref(), of_other));
             }
         }
-        variants
     }
 
     fn compare(&mut self, (a, of_a): (&Path, &TableCells), (b, of_b): (&Path, &TableCells)) {
@@ -99,9 +103,7 @@ impl Variants {
         let set = |path: &Path| -> BTreeSet<String> {
             words(path).into_iter().filter(|word| clients_in(word).is_none()).collect()
         };
-        let (a_words, b_words) = (set(a), set(b));
-        self.by_folders |= a_words == b_words && clients.0 == clients.1 && a.parent() != b.parent();
-        self.words.extend(a_words.symmetric_difference(&b_words).cloned());
+        self.words.extend(set(a).symmetric_difference(&set(b)).cloned());
     }
 
     /// True if names tell no conditions apart.
@@ -114,9 +116,9 @@ impl Variants {
         clients_of(path).filter(|_| self.by_clients)
     }
 
-    /// True if other words of names than their clients tell conditions apart.
-    pub(crate) fn by_words(&self) -> bool {
-        self.by_folders || !self.words.is_empty()
+    /// The words of names, other than clients, that tell conditions apart.
+    pub(crate) fn words(&self) -> Vec<&str> {
+        self.words.iter().map(String::as_str).collect()
     }
 
     /// True if the clients in names tell conditions apart.
@@ -127,14 +129,10 @@ impl Variants {
     /// The end of names of steps for a file, such as `.iobound`; without its clients.
     pub(crate) fn suffix(&self, path: &Path) -> String {
         let mut suffix = String::new();
-        for word in words(path).iter().filter(|word| self.words.contains(*word)) {
+        let mut left = self.words.clone();
+        for word in words(path).iter().filter(|word| left.remove(*word)) {
             suffix.push('.');
             suffix.push_str(word);
-        }
-        let folder = path.parent().and_then(Path::file_name).filter(|_| self.by_folders);
-        if let Some(folder) = folder {
-            suffix.push('.');
-            suffix.push_str(&folder.to_string_lossy());
         }
         suffix
     }
@@ -167,6 +165,11 @@ mod tests {
         check([(names[0], one), (names[1], fault)], ["", ""], [None; 2]);
         check([("d/qps.abs.all.tsv", one), ("d/qps.abs.io.tsv", two)], [".all", ".io"], [None; 2]);
         check([("p/qps.abs.tsv", one), ("q/qps.abs.tsv", two)], [".p", ".q"], [None; 2]);
+        // Any folder of the path may tell it, and the clients, too.
+        let names = ["d/inmem/8u/qps.abs.tsv", "d/io/8u/qps.abs.tsv"];
+        check([(names[0], one), (names[1], two)], [".inmem", ".io"], [None; 2]);
+        let names = ["d/io.1u/qps.abs.tsv", "d/io.8u/qps.abs.tsv"];
+        check([(names[0], one), (names[1], two)], ["", ""], [Some(1), Some(8)]);
         let names = ["d/qps.rel.ma106.1u.tsv", "d/qps.rel.ma106.40u.tsv"];
         check([(names[0], one), (names[1], one)], ["", ""], [Some(1), Some(40)]);
         let ratios = (["1.00", "0.99", "0.97", "1.02"], ["1.00", "0.98", "0.96", "1.02"]);

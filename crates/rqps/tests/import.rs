@@ -204,6 +204,31 @@ fn samples_of_a_target_give_the_published_metrics_and_better_ones() {
 }
 
 #[test]
+fn folders_of_two_workloads_are_steps_of_their_own() {
+    let output = |rate: &str| {
+        let counts = samples::SB_O.replace("10000", &format!("{rate}0"));
+        counts.replace("1000.00", &format!("{rate}.00"))
+    };
+    let files = [
+        ("cached/8u/x.a/sb.o.point-query.range100.pk1.dop8", output("1000")),
+        ("cached/8u/x.a/sb.o.read-only.range100.pk1.dop8", output("900")),
+        ("io/8u/x.a/sb.o.point-query.range100.pk1.dop8", output("200")),
+        ("io/8u/x.a/sb.o.read-only.range100.pk1.dop8", output("100")),
+    ];
+    let files = files.iter().map(|(name, content)| (*name, content.as_str()));
+    let folder = folder(&files.collect::<Vec<_>>());
+    let paths = ["cached/8u", "io/8u"].map(|path| folder.path().join(path));
+    let paths = [paths[0].as_path(), &paths[1]];
+    let published = read(sysbench::MYTOOLS, &paths, &ImportOptions::default()).unwrap();
+    let rate = |step| value(&published, "x.a", step, Metric::Rate);
+    assert_eq!(rate("point-query_range=100.cached"), Some(1000.0));
+    assert_eq!(rate("read-only_range=100.io"), Some(100.0));
+    assert_eq!(texts(&published, NoticeKind::Mismatch), [""; 0]);
+    let said = texts(&published, NoticeKind::Note).join("\n");
+    assert!(said.contains("(cached, io)"), "{said}");
+}
+
+#[test]
 fn a_device_that_nobody_named_is_asked_for() {
     let two = samples::SB_IO.replace("loop0            0.00", "sda              9.00");
     let files = [
@@ -506,6 +531,14 @@ fn ratios_of_db_bench_follow_from_its_rates() {
     let both = folder(&files);
     let published = read(kv::DB_BENCH, &[both.path()], &ImportOptions::default()).unwrap();
     assert_eq!(check(&published, "relative rates"), (6, 6));
+    // A report names the same builds by their folders.
+    let report = samples::DBB_SUM.replace("1000000", "1234567").replace("1100000", "1134567");
+    let rates = "test,9.8.4,10.3.4\nfillseq.wal_disabled.v400,1234567,1134567\n";
+    let ratios = "test,9.8.4,10.3.4\nfillseq.wal_disabled.v400,1.00,0.92\n";
+    let of_builds =
+        folder(&[("sum.txt", report.as_str()), ("abs.tsv", rates), ("rel.tsv", ratios)]);
+    let published = read(kv::DB_BENCH, &[of_builds.path()], &ImportOptions::default()).unwrap();
+    assert_eq!((published.runs.len(), check(&published, "relative rates")), (2, (2, 2)));
     let alone = folder(&files[1..]);
     let fault = read(kv::DB_BENCH, &[alone.path()], &ImportOptions::default()).unwrap_err();
     assert!(fault.to_string().contains("ratios alone are not enough"), "{fault}");

@@ -1,5 +1,6 @@
 //! Takes tables of rates and ratios, after all reports.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::ImportError;
@@ -136,8 +137,9 @@ impl Taker<'_> {
         }
     }
 
-    /// Checks tables of ratios against the rates; one column is the baseline.
-    pub(super) fn check_ratios(&mut self) {
+    /// Checks tables of ratios against the rates, which may stand under the label of the same
+    /// build; one column is the baseline.
+    pub(super) fn check_ratios(&mut self, joined: &BTreeMap<String, String>) {
         for (text, ratios) in std::mem::take(&mut self.tables) {
             let first = self.published.runs.iter().filter(|run| run.record.key.block == 1);
             let order: Vec<String> = first.map(|run| run.record.key.label.clone()).collect();
@@ -159,7 +161,8 @@ impl Taker<'_> {
                 self.leave_table(&text, &ratios, what);
                 continue;
             };
-            self.check_table(&text, &ratios, &labels, baseline);
+            let labels = labels.iter().map(|label| joined.get(label).unwrap_or(label).clone());
+            self.check_table(&text, &ratios, &labels.collect::<Vec<_>>(), baseline);
         }
     }
 

@@ -53,10 +53,9 @@ fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportErr
         let why = "it holds no rates of db_bench; ratios alone are not enough";
         return Err(ImportError::foreign(&path, why));
     }
-    if options.labels.is_empty() && paths.iter().all(|named| named.label.is_none()) {
-        one_build::join(&mut taker.published);
-    }
-    taker.check_ratios();
+    let nameless = options.labels.is_empty() && paths.iter().all(|named| named.label.is_none());
+    let joined = if nameless { one_build::join(&mut taker.published) } else { BTreeMap::default() };
+    taker.check_ratios(&joined);
     taker.note_workloads();
     let mut published = taker.published;
     published.host = published::host(options.cpus, None, None);

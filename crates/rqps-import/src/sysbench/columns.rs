@@ -70,8 +70,8 @@ fn stem(path: &Path) -> PathBuf {
 }
 
 /// Conditions that the names of files tell apart: rates, or ratios where there are no rates, or
-/// metrics.
-fn variants(sources: &Sources) -> Variants {
+/// metrics; and those that the folders of targets are in.
+fn variants(sources: &Sources, raw: &[RawStep]) -> Variants {
     let tables = if sources.only_ratios() { &sources.relative } else { &sources.absolute };
     let of_table = |(text, table): &'_ (Text, RateTable)| {
         let cells = table.cells().filter(|cell| !counts_rows(cell.step)).map(|cell| {
@@ -97,7 +97,17 @@ fn variants(sources: &Sources) -> Variants {
     };
     let mut all: Vec<(PathBuf, TableCells)> = tables.iter().map(of_table).collect();
     all.extend(sources.met.iter().map(of_met));
-    Variants::find(&all)
+    let mut variants = Variants::find(&all);
+    let mut of_folder: BTreeMap<&Path, TableCells> = BTreeMap::new();
+    for step in raw {
+        let key = (step.label.clone(), format!("{} {:?}", step.step, step.clients));
+        let of_output = step.output.as_ref().and_then(|(_, output)| output.qps.as_deref());
+        let rate = of_output.or_else(|| step.rate());
+        let cells = of_folder.entry(&step.folder).or_default();
+        cells.extend(rate.map(|printed| (key, printed.to_owned())));
+    }
+    variants.add(&of_folder.into_iter().collect::<Vec<_>>());
+    variants
 }
 
 /// Numbers of clients of columns of blocks, and of whole tables.
@@ -150,7 +160,7 @@ impl Columns {
             tables: BTreeMap::new(),
             single: width == 1 && of_step.values().all(|clients| clients.len() <= 1),
             same_clients: width == 1 && known.len() <= 1,
-            variants: variants(sources),
+            variants: variants(sources, raw),
             unknown: false,
             file: file.unwrap_or_default(),
         };
@@ -222,6 +232,11 @@ impl Columns {
             self.name_with(&names::step(cell.step), self.of_table(text))
         };
         name + &self.variants.suffix(text.path())
+    }
+
+    /// The name of a step of a target's folder, with what the names of its parents tell.
+    pub(crate) fn of_raw(&self, step: &RawStep) -> String {
+        self.name_with(&step.step, step.clients) + &self.variants.suffix(&step.folder)
     }
 
     /// The name of a step in a column of a block.

@@ -61,12 +61,15 @@ fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published, ImportE
                 .to_owned(),
         );
     }
-    if columns.variants.by_words() {
+    let words = columns.variants.words();
+    if !words.is_empty() {
         published.note(
             sources.first_file(),
-            "tables of one form disagree: the names of steps end in the words in which the \
-                   names of the files differ (.cached)"
-                .to_owned(),
+            format!(
+                "files of one form disagree: the names of steps end in the words in which the \
+                 names of these files or folders differ ({})",
+                words.join(", ")
+            ),
         );
     }
     verify::tables(&sources, &columns.variants, &mut published);
@@ -272,7 +275,7 @@ impl Taker {
 
     fn take_raw(&mut self, raw: &[RawStep], options: &ImportOptions) {
         for step in raw {
-            let name = self.columns.name_with(&step.step, step.clients);
+            let name = self.columns.of_raw(step);
             if let Some((text, met)) = &step.met {
                 verify::met_of_step(step, options, &mut self.published);
                 let blocks = [(&met.io, met.lines[0]), (&met.vm, met.lines[1])];
@@ -286,7 +289,8 @@ impl Taker {
             if let Some((text, rates)) = &step.qps {
                 let unit = unit(&step.step, rates.iter());
                 for (column, printed) in rates.iter().enumerate() {
-                    let name = self.columns.name(&step.step, column);
+                    let end = self.columns.variants.suffix(&step.folder);
+                    let name = self.columns.name(&step.step, column) + &end;
                     let cell = Cell { text, line: 1, printed, unit };
                     self.put(&step.label, &name, Metric::Rate, &cell);
                 }
@@ -352,14 +356,14 @@ impl Taker {
         let mut mended = 0;
         let mut left = 0;
         for step in raw.iter().filter(|step| step.vm.is_some()) {
-            let name = self.columns.name_with(&step.step, step.clients);
+            let name = self.columns.of_raw(step);
             let published_by = self.published.runs.iter().filter(|run| {
                 let mut steps = run.steps.iter().filter(|record| record.name == name);
                 steps.any(|record| record.outcome.extra.contains_key(&Metric::CpuPerOp))
             });
             let sampled = |label: &str| {
                 raw.iter().any(|other| {
-                    let same = self.columns.name_with(&other.step, other.clients) == name;
+                    let same = self.columns.of_raw(other) == name;
                     same && other.label == label && other.vm.is_some()
                 })
             };

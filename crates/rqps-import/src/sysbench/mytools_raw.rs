@@ -1,7 +1,7 @@
 //! Reads the files of one target and step: `sb.o`, `sb.met`, `sb.vm`, `sb.io`, `sb.r.qps`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::sb_met::{self, SbMet};
 use crate::ImportError;
@@ -16,6 +16,8 @@ use crate::vmstat::{self, VmstatFile};
 /// The files of one step of one target.
 #[derive(Debug, Default)]
 pub(crate) struct RawStep {
+    /// The folder that holds the folder of the target.
+    pub folder: PathBuf,
     pub label: String,
     pub step: String,
     pub clients: Option<u32>,
@@ -52,12 +54,20 @@ pub(crate) fn read(
             *unused.entry(label).or_default().entry(name.kind.clone()).or_default() += 1;
             continue;
         }
+        let folder = path.parent().and_then(Path::parent).unwrap_or(Path::new(""));
         let same = |step: &RawStep| {
-            step.label == *label && step.step == name.step && step.clients == name.clients
+            let of = (step.folder.as_path(), &step.label, &step.step, step.clients);
+            of == (folder, label, &name.step, name.clients)
         };
         let place = steps.iter().position(same).unwrap_or_else(|| {
-            let (label, step) = (label.clone(), name.step.clone());
-            steps.push(RawStep { label, step, clients: name.clients, ..RawStep::default() });
+            let (folder, label, step) = (folder.to_owned(), label.clone(), name.step.clone());
+            steps.push(RawStep {
+                folder,
+                label,
+                step,
+                clients: name.clients,
+                ..Default::default()
+            });
             steps.len() - 1
         });
         take(&mut steps[place], kind, Text::read(path)?)?;

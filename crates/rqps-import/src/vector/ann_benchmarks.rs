@@ -288,7 +288,9 @@ fn count_cells(sources: &Sources, published: &mut Published) {
         for build in builds {
             let numbers = [build.megabytes, build.load_seconds, build.index_seconds];
             let cells = usize::from(build.seconds.is_some()) + numbers.iter().flatten().count();
-            published.cells.read(text.path(), cells);
+            let below_zero = usize::from(build.below_zero);
+            published.cells.read(text.path(), cells + below_zero);
+            published.cells.leave(text.path(), "sizes of indexes below zero", below_zero);
             if points().any(|point| is_build_of(build, &point.configuration)) {
                 published.cells.keep(text.path(), Kept::Metric, cells)
             } else {

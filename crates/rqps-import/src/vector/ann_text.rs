@@ -187,6 +187,8 @@ pub struct ListedBuild {
     pub seconds: Option<String>,
     /// Size of the index, MiB.
     pub megabytes: Option<f64>,
+    /// True if the printed size is below zero, which is no size.
+    pub below_zero: bool,
     /// Seconds for the rows.
     pub load_seconds: Option<f64>,
     /// Seconds for the index.
@@ -277,14 +279,16 @@ fn listed_build(
     let numbers = m.parse::<u32>().is_ok()
         && cons.is_none_or(|cons| cons.parse::<u32>().is_ok())
         && number(seconds).is_some();
-    let Some(megabytes) = number(size).filter(|_| numbers) else {
+    let below_zero = parse(size) == Err(Fault::BelowZero);
+    let megabytes = number(size);
+    if !numbers || (megabytes.is_none() && !below_zero) {
         let bad = cells.iter().filter(|cell| !cell.is_empty());
         let bad = bad.filter_map(|cell| Some((*cell, parse(cell).err()?))).next();
         if let Some((cell, fault)) = bad {
             return Err(text.bad_word(line, cell, format!("`{cell}` {}", fault.why())));
         }
         return Err(text.malformed(line, format!("`{trimmed}` is not four numbers")));
-    };
+    }
     if algorithm.is_empty() {
         return Err(text.malformed(line, "a row before the name of an algorithm"));
     }
@@ -293,7 +297,7 @@ fn listed_build(
             == (&algorithm.to_owned(), *m, cons.copied())
     };
     if let Some(before) = builds.iter().find(same)
-        && (before.seconds.as_deref(), before.megabytes) != (Some(*seconds), Some(megabytes))
+        && (before.seconds.as_deref(), before.megabytes) != (Some(*seconds), megabytes)
     {
         let why =
             format!("this row has the same index as line {}, with other numbers", before.line);
@@ -305,7 +309,8 @@ fn listed_build(
         m: (*m).to_owned(),
         ef_construction: cons.map(|cons| (*cons).to_owned()),
         seconds: Some((*seconds).to_owned()),
-        megabytes: Some(megabytes),
+        megabytes,
+        below_zero,
         ..ListedBuild::default()
     })
 }
@@ -422,7 +427,10 @@ pub fn parse_log(text: &Text) -> Result<Vec<ListedBuild>, ImportError> {
             build.seconds = Some(value(rest)?.1);
             build.line = line;
         } else if let Some(rest) = row.strip_prefix("Index size:") {
-            build.megabytes = Some(value(rest)?.0 / 1024.0);
+            build.below_zero = parse(rest) == Err(Fault::BelowZero);
+            if !build.below_zero {
+                build.megabytes = Some(value(rest)?.0 / 1024.0);
+            }
         } else if let Some(rest) = row.strip_prefix("Insert time for") {
             let seconds = rest.rsplit_once(':').map(|(_, seconds)| seconds).unwrap_or("");
             build.load_seconds = Some(value(seconds)?.0);
@@ -529,6 +537,10 @@ mod tests {
             (builds[1].seconds.as_deref(), builds[1].megabytes),
             (Some("11.9"), Some(120.0))
         );
+        // A size that is none loses its cell, not the table.
+        let builds = parse_builds(&text(&table.replace("234", "-1"))).unwrap();
+        assert_eq!((builds[0].megabytes, builds[0].below_zero), (None, true));
+        assert_eq!(builds[1].megabytes, Some(120.0));
         let rows = "Best QPS with recall >= 0.99\n0.990 2337.0     A(m=16, ef_search=20)\n\
             0.991 2323.6 70.7 A(m=8, ef_search=20)\n0.995 4745.0 B(m=12, ef_search=10)\n";
         let rows = parse_selected(&text(rows)).unwrap();
