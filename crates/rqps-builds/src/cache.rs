@@ -24,8 +24,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::client::Progress;
 use crate::error::{ObtainError, Reason};
-use crate::progress::Progress;
 use rqps_host::disk::DiskError;
 use rqps_host::mark::{MarkKey, OwnFolder};
 use rqps_model::build::{Build, Manifest};

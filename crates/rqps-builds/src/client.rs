@@ -2,12 +2,15 @@
 //! user wants one.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
+use crate::cache::Cache;
+use crate::downloads;
 use crate::error::Reason;
-use crate::progress::Progress;
 use rqps_host::command_output::{CommandOutput, end_group, gather, joined};
 use rqps_model::build::Dbms;
 
@@ -123,5 +126,120 @@ pub(super) fn shortened(line: &str) -> String {
     match line.char_indices().nth(300) {
         Some((end, _)) => format!("{} …", &line[..end]),
         None => line.to_string(),
+    }
+}
+
+// The programs of the user that fetch builds.
+
+/// The programs that fetch, and the wish to stop them. Each is a name to look for on the path, or a
+/// path.
+#[derive(Clone, Debug)]
+pub struct PackageClients {
+    /// Maven.
+    pub mvn: PathBuf,
+    /// Debian's apt-get; apt-config of the same package lies beside it.
+    pub apt_get: PathBuf,
+    /// Debian's dpkg-deb.
+    pub dpkg_deb: PathBuf,
+    /// Python's pip.
+    pub pip: PathBuf,
+    /// The file in which the package debian-archive-keyring has Debian's keys.
+    pub debian_keyring: PathBuf,
+    /// The SHA-256 that a package must have; `None` for one that nobody has looked at.
+    pub pinned: fn(&str) -> Option<&'static str>,
+    /// Set to true (by a signal handler, from another thread) to end a fetch: the client is
+    /// killed, nothing is kept, the error says [`Reason::Stopped`](crate::Reason::Stopped).
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Default for PackageClients {
+    fn default() -> PackageClients {
+        PackageClients {
+            mvn: PathBuf::from("mvn"),
+            apt_get: PathBuf::from("apt-get"),
+            dpkg_deb: PathBuf::from("dpkg-deb"),
+            pip: PathBuf::from("pip3"),
+            debian_keyring: PathBuf::from("/usr/share/keyrings/debian-archive-keyring.gpg"),
+            pinned: downloads::pinned,
+            stop: Arc::new(AtomicBool::new(false)),
+        }
+    }
+}
+
+/// With what, and where to.
+pub(super) struct Tools<'a> {
+    pub(super) clients: &'a PackageClients,
+    pub(super) cache: &'a Cache,
+}
+
+// Words to the user while something takes long, and the wish to stop.
+
+/// Time between two progress messages.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// A message of a fetch to its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said<'a> {
+    /// A fact that the user should see later, too.
+    Note(&'a str),
+    /// A piece of work begins that may take long.
+    Begins(&'a str),
+    /// It goes on. Comes once per second.
+    GoesOn(&'a str),
+}
+
+impl<'a> Said<'a> {
+    /// The words.
+    pub fn text(self) -> &'a str {
+        match self {
+            Said::Note(text) | Said::Begins(text) | Said::GoesOn(text) => text,
+        }
+    }
+}
+
+/// What hears the messages of a fetch.
+pub type Hear<'a> = dyn FnMut(Said<'_>) + 'a;
+
+/// Carries messages to the caller, and the caller's stop request to the worker.
+pub(super) struct Progress<'a> {
+    hear: &'a mut Hear<'a>,
+    stop: &'a AtomicBool,
+    started: Instant,
+    last: Instant,
+}
+
+impl<'a> Progress<'a> {
+    pub(super) fn new(hear: &'a mut Hear<'_>, stop: &'a AtomicBool) -> Progress<'a> {
+        let now = Instant::now();
+        Progress { hear, stop, started: now, last: now }
+    }
+
+    /// A fact that the user should see later, too.
+    pub(super) fn note(&mut self, text: &str) {
+        (self.hear)(Said::Note(text));
+    }
+
+    /// A piece of work begins.
+    pub(super) fn begin(&mut self, text: &str) {
+        self.started = Instant::now();
+        self.last = self.started;
+        (self.hear)(Said::Begins(text));
+    }
+
+    /// The work goes on: at most once per second the text goes out, with the seconds since
+    /// [`Progress::begin`]. An error if the caller wants to stop.
+    pub(super) fn tick(&mut self, text: impl FnOnce() -> String) -> Result<(), Reason> {
+        self.check()?;
+        if self.last.elapsed() >= EVERY {
+            self.last = Instant::now();
+            let seconds = self.started.elapsed().as_secs();
+            (self.hear)(Said::GoesOn(&format!("{}, {seconds} s", text())));
+        }
+        Ok(())
+    }
+
+    /// An error if the caller wants to stop.
+    pub(super) fn check(&self) -> Result<(), Reason> {
+        if self.stop.load(Ordering::Relaxed) { Err(Reason::Stopped) } else { Ok(()) }
     }
 }

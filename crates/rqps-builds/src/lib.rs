@@ -7,14 +7,12 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod catalogue;
+mod downloads;
 pub mod layout;
-pub mod listing;
 
 mod cache;
 mod client;
-mod clients;
 mod debian;
-mod elf;
 mod error;
 mod fetch;
 mod find;
@@ -22,18 +20,13 @@ mod find;
 pub mod fuzzing;
 mod inspect;
 mod installed;
-mod libraries;
-mod maven;
-mod pins;
-mod pip;
-mod progress;
 pub mod source;
 mod unpack;
 
 pub use cache::{Cache, closed_folder};
-pub use clients::PackageClients;
+pub use client::PackageClients;
+pub use client::{Hear, Said};
 pub use error::{ObtainError, Reason};
 pub use fetch::{fetch, obtain, obtain_with};
 pub use find::{Found, Wanted, find};
 pub use installed::files_of;
-pub use progress::{Hear, Said};

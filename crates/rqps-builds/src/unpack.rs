@@ -12,8 +12,8 @@ use std::io::{self, BufReader, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
+use crate::client::Progress;
 use crate::error::Reason;
-use crate::progress::Progress;
 use rqps_dbms::spec::{Package, PackageFormat};
 
 /// No build is larger unpacked; what claims to be is an attack or an error.
@@ -431,7 +431,7 @@ fn make_folder(path: &Path) -> Result<(), Reason> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::progress::Said;
+    use crate::client::Said;
     use rqps_dbms::spec;
     use rqps_model::build::Dbms;
     use std::io::Cursor;

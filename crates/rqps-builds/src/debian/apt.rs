@@ -9,11 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::client;
-use crate::debian::mirror::{Mirror, PACKAGE};
-use crate::debian::words;
+use crate::client::{self, Fetch, PackageClients, Progress, line_with, shortened};
 use crate::error::Reason;
-use crate::progress::Progress;
 use rqps_dbms::spec::Machine;
 use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output::CommandOutput;
@@ -135,7 +132,7 @@ impl<'a> Apt<'a> {
         let text = || format!("reading the package list of {}", self.suite);
         progress.begin(&text());
         let ended = client::run(self.command().arg("update"), PACKAGE, self.dbms, progress, text)?;
-        let refused = ended.status.success().then(|| words::warned_of_signature(&ended.said()));
+        let refused = ended.status.success().then(|| warned_of_signature(&ended.said()));
         match refused {
             Some(None) => Ok(()),
             _ => Err(self.failed(&ended, "the package list")),
@@ -183,14 +180,14 @@ impl<'a> Apt<'a> {
     }
 
     fn failed(&self, ended: &CommandOutput, what: &str) -> Reason {
-        let context = words::Context {
+        let context = Context {
             client: self.client.display().to_string(),
             suite: self.suite.to_string(),
             what: what.to_string(),
             dbms: self.dbms,
             mirror: self.mirror.uri.clone(),
         };
-        words::classify(&context, &ended.how(), &ended.said())
+        classify(&context, &ended.how(), &ended.said())
     }
 }
 
@@ -211,6 +208,209 @@ fn bytes_of(folder: &Path) -> u64 {
     files.filter(|facts| facts.is_file()).map(|facts| facts.len()).sum()
 }
 
+// The mirror of Debian packages on this host, and the keys that sign them, from the host's own apt
+// configuration.
+
+/// The Debian package of apt-get.
+pub(super) const PACKAGE: &str = "apt";
+
+/// A mirror of Debian, and the keys that sign for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mirror {
+    /// Its address as apt knows it.
+    pub(super) uri: String,
+    /// The keyring; `None` for the keys that apt of this host trusts anyway.
+    pub(super) keyring: Option<PathBuf>,
+}
+
+/// One line for each list of packages that apt of this host uses.
+const FORMAT: &str = "$(ORIGIN)|$(LABEL)|$(CODENAME)|$(SUITE)|$(COMPONENT)|$(REPO_URI)";
+
+/// Asks apt for its mirror of Debian.
+pub(super) fn find_mirror(
+    clients: &PackageClients,
+    suite: &str,
+    dbms: Dbms,
+    progress: &mut Progress<'_>,
+) -> Result<Mirror, Reason> {
+    let (client, keyring) = (clients.apt_get.as_path(), clients.debian_keyring.as_path());
+    let mut command = child::command(client, ChildTask::Fetch);
+    command.env("LC_ALL", "C").args(["indextargets", "--format", FORMAT]);
+    command.arg("Created-By: Packages");
+    let text = || "asking apt for its mirror".to_string();
+    let ended = client::run(&mut command, PACKAGE, dbms, progress, text)?;
+    if !ended.status.success() {
+        let coordinates = "the list of its package sources";
+        let asked = Fetch { client, coordinates, dbms, into: Path::new("") };
+        let last = ended.errors.lines().last().unwrap_or("no message");
+        return Err(asked.failed(&ended.how(), last));
+    }
+    let uri = choose_mirror(&ended.output, suite).ok_or_else(|| {
+        Reason::Setup(format!(
+            "this host's apt has no Debian package source, so rqps knows no mirror: add one and \
+             run `apt-get update`, or name an installed tree with {dbms}=PATH"
+        ))
+    })?;
+    if keyring.is_file() {
+        return Ok(Mirror { uri, keyring: Some(keyring.to_path_buf()) });
+    }
+    // Debian's own hosts trust its keys without the package that holds all of them.
+    if trusts_something(client, dbms, progress)? {
+        return Ok(Mirror { uri, keyring: None });
+    }
+    Err(Reason::Setup(format!(
+        "verifying packages needs Debian's keys, but there is no {}; install the Debian package \
+         debian-archive-keyring",
+        keyring.display()
+    )))
+}
+
+/// The mirror of the suite itself if the host uses that, else any of Debian's.
+pub(crate) fn choose_mirror(listed: &str, suite: &str) -> Option<String> {
+    let rows: Vec<Vec<&str>> = listed.lines().map(|line| line.split('|').collect()).collect();
+    let rows: Vec<&Vec<&str>> = rows.iter().filter(|row| row.len() == 6).collect();
+    // A field that apt does not know, as before the first update, stays as it was written.
+    let told = |text: &str| !text.is_empty() && !text.starts_with("$(");
+    let debian = |row: &&&Vec<&str>| {
+        let (origin, label, component) = (row[0], row[1], row[4]);
+        (origin == "Debian" && label == "Debian" || !told(origin))
+            && (component == "main" || !told(component))
+            && told(row[5])
+            && !row[5].starts_with("cdrom:")
+    };
+    let own = |row: &&&Vec<&str>| row[2] == suite || row[3] == suite;
+    let candidates: Vec<&&Vec<&str>> = rows.iter().filter(debian).collect();
+    let known = |row: &&&&Vec<&str>| told(row[0]);
+    let chosen = candidates
+        .iter()
+        .find(|row| own(row) && known(row))
+        .or_else(|| candidates.iter().find(known))
+        .or_else(|| candidates.first());
+    chosen.map(|row| row[5].to_string())
+}
+
+/// True if apt has trusted keys of its own.
+fn trusts_something(
+    client: &Path,
+    dbms: Dbms,
+    progress: &mut Progress<'_>,
+) -> Result<bool, Reason> {
+    // apt-config is of the same package and lies beside apt-get.
+    let config = match client.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) => folder.join("apt-config"),
+        None => PathBuf::from("apt-config"),
+    };
+    let mut command = child::command(config, ChildTask::Fetch);
+    command.args(["shell", "PARTS", "Dir::Etc::TrustedParts/d"]);
+    let text = || "asking apt for its keys".to_string();
+    let ended = client::run(&mut command, PACKAGE, dbms, progress, text)?;
+    let folder = ended.output.split('\'').nth(1).unwrap_or_default().to_string();
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(false) };
+    let key = |path: PathBuf| path.extension().is_some_and(|e| e == "gpg" || e == "asc");
+    Ok(entries.flatten().any(|entry| key(entry.path())))
+}
+
+// Error messages of apt-get, and their meaning for the user.
+
+/// Words about a signature that is missing, unknown, expired or wrong, the most telling first.
+const SIGNATURE: [&str; 9] = [
+    "NO_PUBKEY",
+    "EXPKEYSIG",
+    "REVKEYSIG",
+    "BADSIG",
+    "invalid signature",
+    "signatures couldn't be verified",
+    "signatures were invalid",
+    "is not signed",
+    "GPG error",
+];
+
+/// Words of a file that is not what the signed list says.
+const CHANGED: [&str; 3] = ["Hash Sum mismatch", "File has unexpected size", "Size mismatch"];
+
+/// Words by which apt says that it cannot reach a mirror.
+const NO_MIRROR: [&str; 10] = [
+    "Temporary failure resolving", "Could not resolve", "Could not connect", "Unable to connect",
+    "Connection failed", "Connection refused", "Connection timed out", "Network is unreachable",
+    "connection timed out", "Clearsigned file isn't valid",
+];
+
+/// Words about packages that the suite does not have.
+const GONE: [&str; 3] =
+    ["Unable to locate package", "has no installation candidate", "Couldn't find any package"];
+
+/// The action.
+pub(super) struct Context {
+    pub(super) client: String,
+    pub(super) suite: String,
+    /// Packages, or the package list.
+    pub(super) what: String,
+    pub(super) dbms: Dbms,
+    pub(super) mirror: String,
+}
+
+/// The line in which apt-get doubts a signature, if there is one: some versions only warn.
+fn warned_of_signature(said: &str) -> Option<String> {
+    line_with(said, &SIGNATURE).map(shortened)
+}
+
+/// The reason why apt-get failed, by its English messages.
+pub(super) fn classify(context: &Context, ended: &str, said: &str) -> Reason {
+    let Context { client, suite, what, dbms, mirror } = context;
+    let (client, dbms) = (client.clone(), *dbms);
+    let with = |words: &[&str]| line_with(said, words).map(shortened);
+    let no_release = said.lines().any(|line| {
+        line.contains("does not have a Release file")
+            || line.contains("no longer has a Release file")
+    });
+    // A mirror that cannot be reached has no Release file either.
+    if let Some(said) = with(&NO_MIRROR) {
+        return Reason::Network { client, said, dbms };
+    }
+    if no_release {
+        return Reason::Build(format!(
+            "the mirror {mirror} has no suite {suite} (any more): check its name; for a suite \
+             moved to the archive, make the archive the mirror of this host's apt; or name an \
+             installed tree with {dbms}=PATH"
+        ));
+    }
+    if let Some(said) = with(&SIGNATURE) {
+        return Reason::Build(format!(
+            "apt does not trust the package list of Debian {suite}: {said}; rqps kept no files. \
+             If this host's keys are older than the suite, update the Debian package \
+             debian-archive-keyring; otherwise do not trust the mirror"
+        ));
+    }
+    if let Some(said) = with(&GONE) {
+        return Reason::Build(format!(
+            "{said}: Debian {suite} has no such package for this machine (any more); name another \
+             suite with {dbms}=deb:SUITE/PACKAGE, or an installed tree with {dbms}=PATH"
+        ));
+    }
+    if said.contains("unmet dependencies") || said.contains("unmet dependency") {
+        let lines: Vec<&str> = said.lines().filter(|line| line.contains("Depends:")).collect();
+        let said = shortened(&lines.join("; "));
+        return Reason::Build(format!(
+            "apt cannot resolve {what} of Debian {suite}: {said}; a suite in development can stay \
+             in such a state for days: try again later, or another suite"
+        ));
+    }
+    if let Some(said) = with(&CHANGED).or_else(|| with(&["404  Not Found"])) {
+        return Reason::Build(format!(
+            "the mirror of Debian {suite} does not match its package list: {said}; it is probably \
+             updating: try again in a few minutes"
+        ));
+    }
+    let last = said.lines().rev().find(|line| line.starts_with("E: "));
+    let last = last.or_else(|| said.lines().last()).unwrap_or("no message");
+    Reason::ClientFailed {
+        client,
+        ended: ended.to_string(),
+        coordinates: format!("{what} of Debian {suite}"),
+        said: shortened(last),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,5 +424,74 @@ mod tests {
         for line in ["Reading package lists...", "", "'http://m/x.deb' x.deb", "'x"] {
             assert_eq!(parse_uri(line), None, "{line}");
         }
+    }
+
+    const HOST: &str = "Other|Other|any|any|main|https://other/apt/\n\
+        Debian|Debian-Security|bookworm-security|stable-security|main|http://m/debian-security/\n\
+        Debian|Debian|bookworm|stable|contrib|http://c/debian/\n\
+        Debian|Debian|bookworm|stable|main|http://m/debian/\n\
+        Debian|Debian|sid|unstable|main|http://s/debian/\n";
+
+    #[test]
+    fn the_mirror_is_the_hosts_own() {
+        let check = |listed: &str, suite: &str, expected: Option<&str>| {
+            assert_eq!(choose_mirror(listed, suite).as_deref(), expected, "{suite}");
+        };
+        check(HOST, "trixie", Some("http://m/debian/"));
+        check(HOST, "sid", Some("http://s/debian/"));
+        check(HOST, "unstable", Some("http://s/debian/"));
+        check("Ubuntu|Ubuntu|noble|noble|main|http://u/ubuntu/\n", "sid", None);
+        check("", "sid", None);
+        let never_updated = "$(ORIGIN)|$(LABEL)|$(CODENAME)|$(SUITE)|main|http://m/debian/\n";
+        check(never_updated, "sid", Some("http://m/debian/"));
+    }
+
+    fn check(said: &str, words: &[&str]) {
+        let context = Context {
+            client: "apt-get".to_string(),
+            suite: "trixie".to_string(),
+            what: "mariadb-server-core".to_string(),
+            dbms: Dbms::Mariadb,
+            mirror: "http://mirror/debian/".to_string(),
+        };
+        let text = classify(&context, "exited with 100", said).to_string();
+        for word in words {
+            assert!(text.contains(word), "{word:?} is not in: {text}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_apt_are_understood() {
+        let release = "Err:2 http://mirror/debian trixy Release\n  404  Not Found\n\
+                       E: The repository 'http://mirror/debian trixy Release' does not have a \
+                       Release file.";
+        check(release, &["trixie", "http://mirror/debian/", "no suite"]);
+        let key = "W: GPG error: http://mirror/debian sid InRelease: The following signatures \
+                   couldn't be verified because the public key is not available: NO_PUBKEY 6ED0E7\n\
+                   E: The repository 'http://mirror/debian sid InRelease' is not signed.";
+        check(key, &["NO_PUBKEY 6ED0E7", "debian-archive-keyring"]);
+        check(
+            "E: Unable to locate package mariadb-x",
+            &["mariadb-x", "Debian trixie has no such package"],
+        );
+        let unmet = "The following packages have unmet dependencies:\n \
+                     a : Depends: b (= 1) but it is not installable\nE: Unable to correct problems";
+        check(unmet, &["a : Depends: b (= 1)"]);
+        let refused = "Err:1 http://mirror/debian trixie InRelease\n  Could not connect to \
+                       127.0.0.1:9 (127.0.0.1). - connect (111: Connection refused)\n\
+                       E: The repository 'x' does not have a Release file.";
+        check(refused, &["could not reach", "Connection refused"]);
+        check("E: Failed to fetch http://m/a.deb  404  Not Found", &["again", "404"]);
+        check("E: Failed to fetch http://m/a.deb  Hash Sum mismatch", &["again", "Hash Sum"]);
+        check("E: Could not get lock", &["exited with 100", "Could not get lock"]);
+        check("", &["no message"]);
+    }
+
+    #[test]
+    fn a_warning_of_a_signature_is_heard() {
+        let said = "W: An error occurred during the signature verification. GPG error: x: \
+                    EXPKEYSIG 1234 Debian";
+        assert!(warned_of_signature(said).is_some());
+        assert_eq!(warned_of_signature("Reading package lists..."), None);
     }
 }

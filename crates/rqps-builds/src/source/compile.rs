@@ -9,17 +9,16 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-use super::locate::{present, put};
-use super::recipe::Recipe;
-use super::run::{command, failed, no_space, run};
-use super::toolchain::Toolchain;
-use super::{folder, patch, relink};
+use crate::client::Progress;
 use crate::error::Reason;
 use crate::find::library_as_root;
-use crate::progress::Progress;
+use crate::source::recipe::{self, Recipe};
+use crate::source::run::{Toolchain, command, failed, no_space, run};
+use crate::source::{present, put};
 use crate::{installed, layout};
 use rqps_dbms::spec::{self, BuildForm, SourceOrigin};
 use rqps_host::child::{self, ChildTask};
+use rqps_host::fingerprint::{self, Fingerprint};
 use rqps_host::user::{self, User};
 use rqps_host::{beneath, command_output, give, plain};
 use rqps_model::build::{Dbms, Manifest};
@@ -95,10 +94,9 @@ pub(crate) fn link(
     };
     progress.begin(&format!("ordering the functions of {origin}"));
     let tree = objects.tree.canonicalize().map_err(Reason::io("find", objects.tree))?;
-    folder::mirror(&tree, &site.dest, progress)
-        .map_err(|reason| disk_full(reason, place.scratch))?;
+    copy_tree(&tree, &site.dest, progress).map_err(|reason| disk_full(reason, place.scratch))?;
     site.give(&site.dest)?;
-    relink::write_script(dbms, &site.sources, order, &site.order)?;
+    recipe::write_order(dbms, &site.sources, order, &site.order)?;
     site.run_all(&recipe.relink, &format!("linking {origin}"), progress)?;
     finish(work, &site, progress)
 }
@@ -178,7 +176,7 @@ impl<'a> Site<'a> {
         put(origin, &self.sources, progress)
             .map_err(|reason| disk_full(reason, self.place.scratch))?;
         self.give(&self.sources)?;
-        patch::apply(&self.toolchain.patches, &self.sources, self.user.as_ref())?;
+        recipe::apply_patches(&self.toolchain.patches, &self.sources, self.user.as_ref())?;
         if let Some(text) = &self.recipe.script {
             write_script(&self.script, text).map_err(Reason::io("write", &self.script))?;
         }
@@ -326,7 +324,7 @@ fn checked(
     }
     check_needs(&recipe, &present)?;
     check_allocator(dbms, &toolchain)?;
-    patch::check(&toolchain.patches)?;
+    recipe::check_patches(&toolchain.patches)?;
     Ok((recipe, toolchain))
 }
 
@@ -407,4 +405,75 @@ fn open_to_all(tree: &Path) -> Result<(), Reason> {
 
 fn other(doing: &'static str, path: &Path, error: user::UserError) -> Reason {
     Reason::io(doing, PathBuf::from(path))(io::Error::other(error))
+}
+
+// A folder of sources that is no git repository: its state is the hash of its files.
+
+/// Files of a folder of sources: its own path and that of each file below it, in order.
+pub(super) fn source_files(folder: &Path) -> Result<Vec<PathBuf>, Reason> {
+    fingerprint::sources_below(folder).map_err(Reason::io("read", folder))
+}
+
+/// SHA-256 of names and contents of all files, hexadecimal.
+pub(super) fn hash_of_sources(
+    folder: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<String, Reason> {
+    let mut stopped = None;
+    let print = Fingerprint::of_sources(folder, &mut || {
+        stopped = progress.tick(|| "reading the sources".to_owned()).err();
+        stopped.is_none()
+    });
+    match stopped {
+        Some(reason) => Err(reason),
+        None => Ok(print.map_err(Reason::io("read", folder))?.sha256),
+    }
+}
+
+/// Copies all files to another folder.
+pub(super) fn copy_sources(
+    from: &Path,
+    to: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<(), Reason> {
+    for path in source_files(from)? {
+        let target = to.join(path.strip_prefix(from).unwrap_or(&path));
+        if let Some(parent) = target.parent() {
+            fs::create_dir_all(parent).map_err(Reason::io("create", parent))?;
+        }
+        copy_one(&path, &target).map_err(Reason::io("copy", &path))?;
+        progress.tick(|| "copying the sources".to_owned())?;
+    }
+    Ok(())
+}
+
+/// Copies a folder with all that is in it, also empty folders, with their permissions. `from` is the
+/// path without links.
+fn copy_tree(from: &Path, to: &Path, progress: &mut Progress<'_>) -> Result<(), Reason> {
+    fs::create_dir_all(to).map_err(Reason::io("create", to))?;
+    for entry in fs::read_dir(from).map_err(Reason::io("read", from))? {
+        let path = entry.map_err(Reason::io("read", from))?.path();
+        let target = to.join(path.strip_prefix(from).unwrap_or(&path));
+        if path.is_dir() && !path.is_symlink() {
+            copy_tree(&path, &target, progress)?;
+        } else {
+            copy_one(&path, &target).map_err(Reason::io("copy", &path))?;
+        }
+        progress.tick(|| "copying a build".to_owned())?;
+    }
+    let permissions = fs::metadata(from).map_err(Reason::io("look at", from))?.permissions();
+    fs::set_permissions(to, permissions).map_err(Reason::io("chmod", to))
+}
+
+fn copy_one(from: &Path, to: &Path) -> io::Result<()> {
+    if from.is_symlink() {
+        return std::os::unix::fs::symlink(fs::read_link(from)?, to);
+    }
+    let mut source = plain::open_without_links(from)?;
+    let facts = source.metadata()?;
+    let mut target = File::create(to)?;
+    io::copy(&mut source, &mut target)?;
+    target.set_permissions(fs::Permissions::from_mode(facts.permissions().mode() & 0o777))?;
+    // Generated files must not look older than what they are made of.
+    target.set_modified(facts.modified()?)
 }

