@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rqps_analysis::histogram::Histogram;
+use rqps_analysis::metrics::Histogram;
 use rqps_lab::benchmarks;
 use rqps_model::bisection::BisectionRequest;
 use rqps_model::block::BlockReport;

@@ -3,26 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::answers::AnswerFinding;
 use super::causes::Causes;
 use super::caveat::Caveat;
-use super::loads::Loads;
+use super::counted::CountedChange;
 use super::measurement::Measurement;
-use super::number::number_or_inf;
-use super::remarks::Remark;
-use super::sessions::Sessions;
+use super::pairing::{Loads, Sessions};
+use super::sampled::{Overhead, SampledChange};
 use super::verdict::{Explanation, Judgement, Test, VerdictSummary};
-use crate::counted::CountedChange;
-use crate::sampled::{Overhead, SampledChange};
 use rqps_model::benchmark::{ClientCount, Group, RateUnit, Workload};
 use rqps_model::build::{BuildSource, Manifest};
 use rqps_model::config::Config;
 use rqps_model::gate::HostLog;
 use rqps_model::host::Host;
 use rqps_model::metric::Metric;
-use rqps_model::run::{LoadRecord, RunKey, Status};
+use rqps_model::run::{Dataset, LoadRecord, RunKey, Status, StepRecord};
 use rqps_model::step_parameters::StepParameters;
 use rqps_model::target::Target;
 use rqps_model::verdict::{LookSchedule, Rules};
@@ -504,5 +501,90 @@ impl MissedRate {
     /// True if more than half of the blocks missed the rate: then it is not one bad block.
     pub fn is_regular(&self) -> bool {
         2 * self.missed > self.blocks
+    }
+}
+
+// Numbers in JSON, which has no infinity.
+
+/// Writes an infinite number as the text `inf`.
+pub(super) fn number_or_inf<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    if number.is_finite() {
+        serializer.serialize_f64(*number)
+    } else {
+        serializer.serialize_str("inf")
+    }
+}
+
+// Remarks on published numbers: texts of their authors, and cells without a metric.
+
+/// Something that imported files say besides numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Remark {
+    /// The step whose row it stands beside; empty for what is the same in all steps.
+    pub step: String,
+    /// Its targets.
+    pub targets: Vec<String>,
+    /// The head of the column; empty for words of an author.
+    pub column: String,
+    /// The published text; empty for a column whose cells differ from step to step.
+    pub text: String,
+    /// Cells that it stands for.
+    pub cells: usize,
+}
+
+/// All of them: words of authors by step; columns that say one thing of a target, such as the hash
+/// of its build, with what they say; other columns with the number of their cells.
+pub(super) fn published_remarks(dataset: &Dataset) -> Vec<Remark> {
+    let mut words: Vec<Remark> = Vec::new();
+    let mut columns: BTreeMap<(&str, &str), (BTreeSet<&str>, usize)> = BTreeMap::new();
+    for run in &dataset.runs {
+        let label = run.record.key.label.as_str();
+        for step in &run.steps {
+            let Some(imported) = &step.imported else { continue };
+            for text in &imported.remarks {
+                add(&mut words, step, label, text);
+            }
+            for (column, cell) in &imported.annotations {
+                let (values, cells) = columns.entry((column, label)).or_default();
+                values.insert(cell);
+                *cells += 1;
+            }
+        }
+    }
+    let mut varying: BTreeMap<&str, Remark> = BTreeMap::new();
+    for ((column, label), (values, cells)) in columns {
+        let one = values.first().filter(|_| values.len() == 1 && cells > 1);
+        let remark = Remark {
+            step: String::new(),
+            targets: vec![label.to_owned()],
+            column: column.to_owned(),
+            text: one.map_or_else(String::new, |one| (*one).to_owned()),
+            cells,
+        };
+        if one.is_some() {
+            words.push(remark);
+        } else if let Some(other) = varying.get_mut(column) {
+            other.targets.push(label.to_owned());
+            other.cells += cells;
+        } else {
+            varying.insert(column, remark);
+        }
+    }
+    words.extend(varying.into_values());
+    words
+}
+
+fn add(words: &mut Vec<Remark>, step: &StepRecord, label: &str, text: &str) {
+    let same = words.iter_mut().find(|word| word.step == step.name && word.text == text);
+    match same {
+        Some(word) if word.targets.iter().any(|other| other == label) => {}
+        Some(word) => word.targets.push(label.to_owned()),
+        None => words.push(Remark {
+            step: step.name.clone(),
+            targets: vec![label.to_owned()],
+            column: String::new(),
+            text: text.to_owned(),
+            cells: 1,
+        }),
     }
 }

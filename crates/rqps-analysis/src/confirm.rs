@@ -4,8 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::comparison::{Comparison, Relative};
-use super::finding::{Finding, Level};
-use super::gate::{Assessment, FEW, GateOutcome, failures};
+use super::gate::{Assessment, FEW, Finding, GateOutcome, Level, failures};
 use rqps_model::benchmark::Group;
 use rqps_model::datagen::rng::Rng;
 use rqps_model::metric::{Direction, Metric};

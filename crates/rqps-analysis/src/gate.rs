@@ -5,15 +5,10 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::Comparison;
-use super::allowance::{allowance, allowed};
 use super::caveat::{Caveat, CaveatKind};
-use super::comparison::{MissedRate, Relative, StepComparison};
+use super::comparison::{Comparison, MissedRate, Relative, StepComparison};
 use super::counted::is_counted;
-use super::finding::plain;
-pub use super::finding::{Finding, Level};
-use super::gate_history;
-use super::gate_job::Job;
+use super::gate_job::{self, Job, allowance, allowed};
 use super::history::PastSets;
 use super::verdict::{Explanation, TOLD_TOGETHER, TargetVerdicts};
 use rqps_model::metric::{Direction, Metric};
@@ -110,12 +105,12 @@ pub fn assess(
     let mut too_unclear = too_many(unclear, judged);
     let mut notes = of_builds(comparison);
     if past.is_some() {
-        let (more, count) = gate_history::findings(comparison, &job.history, accepted, gate);
+        let (more, count) = gate_job::history_findings(comparison, &job.history, accepted, gate);
         let open = more.iter().filter(|finding| finding.level == Level::Unclear).count();
         let alone = judged == 0;
         (judged, unclear) = (judged + count, unclear + open);
         too_unclear = (too_unclear && !alone) || (count > 0 || alone) && too_many(open, count);
-        notes.extend(gate_history::notes(&job.history, &more));
+        notes.extend(gate_job::history_notes(&job.history, &more));
         findings.extend(more);
     }
     if gate.instructions.is_some() {
@@ -419,4 +414,75 @@ fn moved(explanations: &[Explanation]) -> String {
     });
     let parts: Vec<String> = parts.collect();
     if parts.is_empty() { String::new() } else { format!("associated costs: {}", parts.join(", ")) }
+}
+
+// Findings of a gate.
+
+/// The weight of a finding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Ends the gate with a regression.
+    Regression,
+    /// Something was not measured.
+    #[default]
+    Failure,
+    /// No verdict, or a difference that is not significant enough.
+    Unclear,
+    /// A small loss: worse, but by less than counts.
+    Small,
+    /// Worse, but allowed for by the rules.
+    Allowed,
+    /// A regression that fresh sittings show not to be one.
+    NotConfirmed,
+    /// Better.
+    Gain,
+}
+
+impl Level {
+    /// The word at the beginning of a line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Regression => "REGRESSION",
+            Level::Failure => "FAILED",
+            Level::Unclear => "UNCLEAR",
+            Level::Small => "SMALL LOSS",
+            Level::Allowed => "ALLOWED",
+            Level::NotConfirmed => "FINE",
+            Level::Gain => "GAIN",
+        }
+    }
+}
+
+/// One thing to look at.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Finding {
+    /// Its weight.
+    pub level: Level,
+    /// The target; empty where all are meant.
+    pub target: String,
+    /// The step; empty where all or several are meant.
+    pub step: String,
+    /// Several steps with the same finding.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<String>,
+    /// The metric, if one is meant.
+    pub metric: Option<Metric>,
+    /// The verdict in its word for the metric; empty where there is none.
+    pub verdict: String,
+    /// Target / base.
+    pub ratio: Option<f64>,
+    /// Its moderated interval.
+    pub interval: Option<Interval>,
+    /// Pairs.
+    pub pairs: usize,
+    /// p against τ, adjusted by Holm.
+    pub holm: Option<f64>,
+    /// In words: associated costs, why it is unclear, why it is allowed.
+    pub text: String,
+}
+
+/// A finding without a metric.
+pub(super) fn plain(level: Level, target: &str, step: &str, text: String) -> Finding {
+    Finding { level, target: target.to_owned(), step: step.to_owned(), text, ..Finding::default() }
 }

@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use super::comparison::{Comparison, Relative, StepComparison, TargetResult};
-use super::number::number_or_inf;
+use super::comparison::{Comparison, Relative, StepComparison, TargetResult, number_or_inf};
 use rqps_model::build::Manifest;
 use rqps_model::metric::Metric;
 use rqps_model::verdict::Verdict;

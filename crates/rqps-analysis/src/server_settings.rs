@@ -3,7 +3,8 @@
 //! what they flush, steps that write have no verdict. What the user put into the words of the
 //! targets is the question itself: it is said, and judged.
 
-use super::comparison::{StepComparison, TargetFacts};
+use super::comparison::{MissedRate, StepComparison, TargetFacts};
+use super::measurement::Extension;
 use rqps_model::benchmark::Group;
 use rqps_model::build::BuildSource;
 use rqps_model::config::is_installed;
@@ -94,7 +95,7 @@ pub(crate) fn normal(value: &str) -> String {
 
 /// Notes on each target of a step that writes why it cannot be compared, if durability differs and
 /// nobody asked for that.
-pub(super) fn note(targets: &[TargetFacts], step: &mut StepComparison) {
+pub(super) fn note_settings(targets: &[TargetFacts], step: &mut StepComparison) {
     let writes = matches!(step.group, Group::Write | Group::Load)
         || step.targets.iter().flat_map(|target| &target.samples).any(|sample| {
             let outcome = &sample.record.outcome;
@@ -130,6 +131,30 @@ pub fn spell_differences(found: &[&SettingDifference], baseline: &str, target: &
 
 fn shown(value: &str) -> &str {
     if value.is_empty() { "nothing" } else { value }
+}
+
+// Steps whose writers did not keep their rate beside the queries. Fewer writes leave more of the
+// machine for queries, so their rates and costs are not comparable with those of a server that did
+// all its writes (the published reports leave such results out).
+
+/// Notes for each target of a step whether it missed its write rate, and that the step is not
+/// comparable where it or the baseline did.
+pub(super) fn note_write_rate(
+    targets: &[TargetFacts],
+    step: &mut StepComparison,
+    extensions: &[&Extension],
+) {
+    for (facts, target) in targets.iter().zip(&mut step.targets) {
+        let clients = facts.workloads.first().map_or(0, |workload| workload.clients);
+        target.missed_rate = extensions.iter().find_map(|own| (own.missed_rate)(target, clients));
+    }
+    let Some((baseline, others)) = step.targets.split_first_mut() else { return };
+    let of_baseline = baseline.missed_rate.as_ref();
+    for target in others {
+        let of_baseline = of_baseline.map(|missed| format!("the baseline {}", missed.text()));
+        let own = target.missed_rate.as_ref().map(MissedRate::text);
+        target.not_comparable.extend(own.into_iter().chain(of_baseline));
+    }
 }
 
 #[cfg(test)]

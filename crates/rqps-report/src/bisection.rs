@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::document::{Block, Cell, Column, Digits, Document, Mark, Section, Table};
 use super::json::versioned;
-use rqps_analysis::bisection::{Bisection, Culprit, CulpritCheck};
+use rqps_analysis::history::{Bisection, Culprit, CulpritCheck};
 use rqps_model::units;
 
 /// Version of the JSON form; it grows when a reader would have to change.

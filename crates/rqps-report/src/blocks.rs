@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::document::{Block, Cell, Column, Section, Table};
 use rqps_analysis::Comparison;
-use rqps_analysis::host_noise::HostNoise;
+use rqps_analysis::calibration::HostNoise;
 use rqps_model::gate::{BlockRecord, Canary, CanaryRule, HostLog};
 
 /// Maximum number of steps that a line names; it counts the rest.

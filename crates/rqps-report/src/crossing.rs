@@ -2,7 +2,7 @@
 
 use crate::document::{Block, Cell, Column, Digits, Section, Table};
 use rqps_analysis::Comparison;
-use rqps_analysis::crossing::Crossing;
+use rqps_analysis::families::Crossing;
 
 /// Main effects and interactions in each step; `None` where targets are no full crossing.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {

@@ -4,8 +4,8 @@
 use super::facts::status;
 use super::flat::unit;
 use rqps_analysis::Comparison;
+use rqps_analysis::causes::per_operation;
 use rqps_analysis::comparison::{Relative, StepComparison};
-use rqps_analysis::counters::per_operation;
 use rqps_analysis::metrics::rate_unit;
 use rqps_model::metric::Metric;
 use rqps_model::run::{Counter, Dataset, Run, Second, Status, StepRecord};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::chart::{Axis, Chart, Form, Line, Point, Rule, Series};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{StepComparison, TargetResult};
-use rqps_analysis::groups::clients;
+use rqps_analysis::pairing::clients;
 use rqps_model::benchmark::Group;
 use rqps_model::metric::Metric;
 use rqps_stats::Interval;

@@ -2,7 +2,7 @@
 
 use super::document::{Block, Section};
 use rqps_analysis::Comparison;
-use rqps_analysis::remarks::Remark;
+use rqps_analysis::comparison::Remark;
 use rqps_model::units::counted;
 
 /// `None` if the import has only numbers.

@@ -2,11 +2,11 @@
 
 use super::document::{Block, Cell, Column, Digits, Section, Table};
 use rqps_analysis::Comparison;
-use rqps_analysis::turns::{TurnScatter, carry_over, scatter, share_between_turns};
+use rqps_analysis::pairing::{TurnScatter, carry_over, share_between_turns, turn_scatter};
 
 /// A row for each step and target; `None` if no targets took turns.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
-    let rows: Vec<Vec<Cell>> = scatter(comparison).iter().map(cells).collect();
+    let rows: Vec<Vec<Cell>> = turn_scatter(comparison).iter().map(cells).collect();
     let columns = vec![
         Column::numbers("turn_ms").with_legend("shortest turn"),
         Column::words("waiting").with_legend("state of the DBMS during the turns of others"),

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::evidence::{
-    CLIENT_BUSY_MAX, CLIENT_HOST_BUSY_MAX, CLIENT_SHARE_MAX, ERROR_SHARE_MIN, FOREIGN_SHARE_MAX,
-    NO_OP_SHARE_MIN, PACE_ACHIEVED_MIN, PRESSURE_SHARE_MAX, STEAL_SHARE_MAX, WRITE_BACK_MIN_KB,
+use super::{
+    CLIENT_BUSY_MAX, CLIENT_HOST_BUSY_MAX, CLIENT_SHARE_MAX, Caveat, CaveatKind, ERROR_SHARE_MIN,
+    Evidence, FOREIGN_SHARE_MAX, NO_OP_SHARE_MIN, PACE_ACHIEVED_MIN, PRESSURE_SHARE_MAX,
+    STEAL_SHARE_MAX, WRITE_BACK_MIN_KB, disagreement, distinct, most, percent, spell, up_to, worst,
 };
-use super::evidence::{Evidence, disagreement, distinct, most, percent, spell, up_to, worst};
-use super::kind::{Caveat, CaveatKind};
 use crate::comparison::StepComparison;
 use crate::plans;
 use rqps_model::benchmark::{Group, Placement};

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
-use super::changes::{StepLadder, StepValues, build_sd, of_values};
 use super::dates::{DateOptions, DatePoint, StepDates, changes};
-use super::fit::BlockValue;
-use super::points::{Condition, PointTarget, SetPoints};
-use super::rung::{Rung, by_config, chains, sorted};
+use super::ladder::{
+    BlockValue, Rung, StepLadder, StepValues, build_sd, by_config, chains, of_values, sorted,
+};
+use super::{Condition, PointTarget, SetPoints};
 use rqps_model::benchmark::Group;
 use rqps_model::metric::Metric;
 use rqps_stats::parallel;
@@ -401,7 +401,7 @@ fn ladder_values(
 
 #[cfg(test)]
 mod tests {
-    use super::super::points::{PointRun, StepPoints};
+    use super::super::{PointRun, StepPoints};
     use super::*;
 
     /// A result set of one target with three blocks.

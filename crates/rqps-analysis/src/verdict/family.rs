@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::host::Widening;
-use super::judgement::{Judgement, SharedVariance, Test};
-use super::member::{Kind, Member, PairList, members};
+use super::errors::{Kind, Member, PairList, Widening, members};
+use super::{Judgement, SharedVariance, Test};
 use rqps_model::metric::Metric;
 use rqps_model::verdict::{Rules, Verdict};
 use rqps_stats::Interval;

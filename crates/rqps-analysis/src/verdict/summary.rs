@@ -1,20 +1,24 @@
-//! Verdicts in short: counts, geometric means, and the sentence for a reader in a hurry.
+//! Verdicts in short: counts, geometric means, the sentence for a reader in a hurry, the limits of
+//! verdicts, and the steps that are still open.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::f64::consts::SQRT_2;
 
-use super::judgement::{
-    FamilyFacts, MeanTest, SuiteMean, TargetVerdicts, VerdictCounts, VerdictSummary,
+use serde::Serialize;
+
+use super::{
+    Explanation, FamilyFacts, MeanTest, SuiteMean, TargetVerdicts, VerdictCounts, VerdictSummary,
 };
-use super::limit;
-use crate::comparison::{Comparison, Relative, StepComparison};
-use crate::estimand;
-use crate::groups::{is_summarized, relative_rate};
+use crate::comparison::{Comparison, Relative, RunFacts, StepComparison, TargetResult};
+use crate::pairing::{is_summarized, relative_rate};
 use rqps_model::metric::Metric;
-use rqps_model::verdict::{Rules, Verdict};
-use rqps_stats::Interval;
+use rqps_model::units::counted;
+use rqps_model::verdict::{LookSchedule, Rules, Verdict};
 use rqps_stats::moderated::{Estimate, SD_MIN};
 use rqps_stats::paired::mean_interval;
-use rqps_stats::summary::{mean, stddev};
+use rqps_stats::sequential::Looks;
+use rqps_stats::summary::{mean, median, stddev};
+use rqps_stats::{Interval, student};
 
 /// Up to this many targets, a sentence holds the geometric mean of each.
 const MEANS_MAX: usize = 5;
@@ -51,7 +55,7 @@ pub(crate) fn summarize(
         }
         many => together(many),
     };
-    let (about, limit) = (estimand::line(comparison), limit::sentence(comparison, notes));
+    let (about, limit) = (estimand(comparison), limits_sentence(comparison, notes));
     VerdictSummary { sentence, about, limit, boring, targets }
 }
 
@@ -213,4 +217,240 @@ fn mean_test(steps: &[&Relative], rules: &Rules) -> Option<MeanTest> {
 fn trimmed(number: f64) -> String {
     let text = format!("{number:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+// The limits of the verdicts on rates, in one sentence.
+
+/// The smallest difference that could be found, on half of the steps and on the worst, and what was
+/// found out about the host. Empty where no rate was compared.
+fn limits_sentence(comparison: &Comparison, notes: &[String]) -> String {
+    let rates: Vec<(&str, &Relative)> = comparison
+        .measured_steps()
+        .flat_map(|step| step.targets.iter().skip(1).map(|target| (step.name.as_str(), target)))
+        .filter_map(|(step, target)| Some((step, target.relative(Metric::Rate)?)))
+        .collect();
+    let Some(most) = rates.iter().map(|(_, rate)| rate.pairs).max() else { return String::new() };
+    let mut found: Vec<(f64, &str)> = rates
+        .iter()
+        .filter_map(|(step, rate)| Some((rate.judgement.as_ref()?.test.as_ref()?.mde, *step)))
+        .collect();
+    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let shares: Vec<f64> = found.iter().map(|(mde, _)| *mde).collect();
+    let (Some(half), Some((largest, worst))) = (median(&shares), found.last()) else {
+        return untested(most).to_owned();
+    };
+    let steps = comparison.measured_steps().count();
+    let alone = if steps > 1 { format!(" in one of {steps} steps") } else { String::new() };
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let published = (0..comparison.targets.len()).any(|target| comparison.is_imported(target));
+    let who = if published { "These results find" } else { "This host finds" };
+    let mut text =
+        format!("{who} differences of {} and more{alone} with {most} pairs", percent(half));
+    if percent(*largest) != percent(half) {
+        text.push_str(&format!(
+            " (MDE, the median of {} ratios; the largest is {}, of {worst})",
+            found.len(),
+            percent(*largest)
+        ));
+    }
+    for note in notes {
+        text.push_str("; ");
+        text.push_str(note);
+    }
+    text.push('.');
+    text
+}
+
+fn untested(pairs: usize) -> &'static str {
+    match pairs {
+        0 => "No block measured both sides, so the scatter of ratios is unknown.",
+        1 => "Each ratio comes from one pair, so the scatter of ratios is unknown.",
+        _ => "No rate has two pairs above 0, so the scatter of ratios is unknown.",
+    }
+}
+
+// Associated costs: cost metrics whose change accompanies a change of the rate.
+
+/// The costs that were shown to be worse where the rate was shown to be slower, or better where it
+/// was faster; the largest change first. A small change of a cost explains only a small one of the
+/// rate.
+pub(crate) fn explanations(target: &TargetResult) -> Vec<Explanation> {
+    let verdict = |metric: Metric| {
+        let relative = target.relative(metric)?;
+        Some((relative, relative.judgement.as_ref()?))
+    };
+    let Some((_, rate)) = verdict(Metric::Rate) else { return Vec::new() };
+    let mut costs: Vec<Metric> = Metric::which(|spec| spec.explains.is_some()).collect();
+    costs.sort_by_key(|metric| metric.spec().explains);
+    let mut found: Vec<Explanation> = costs
+        .into_iter()
+        .filter_map(|metric| {
+            let (relative, judgement) = verdict(metric)?;
+            let cost = judgement.verdict;
+            let with = match rate.verdict {
+                Verdict::Slower | Verdict::Faster => cost == rate.verdict,
+                small => {
+                    (small.is_worse() && cost.is_worse()) || (small.is_better() && cost.is_better())
+                }
+            };
+            let interval = judgement.test.as_ref()?.interval;
+            let (ratio, verdict) = (relative.ratio, cost);
+            with.then_some(Explanation { metric, ratio, interval, verdict, detail: None })
+        })
+        .collect();
+    found.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
+    found
+}
+
+// Selects the steps of a plan with `blocks = "auto"` that need more blocks.
+
+/// A step that is not settled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OpenStep {
+    /// Name of the step.
+    pub step: String,
+    /// Labels of the targets that it is open for.
+    pub targets: Vec<String>,
+    /// Pairs after which it will probably be settled: at least one more than there are, at most
+    /// those of the schedule.
+    pub pairs_needed: u32,
+}
+
+/// The steps that must be measured in the next block; empty when the plan is done. A step that is
+/// settled for all targets, or has been looked at as often as the schedule allows, is not among
+/// them.
+///
+/// The comparison must be over runs whose records carry the schedule ([`RunRecord::schedule`]):
+/// then its verdicts are those of the looks.
+///
+/// [`RunRecord::schedule`]: rqps_model::run::RunRecord::schedule
+pub fn open_steps(comparison: &Comparison, schedule: &LookSchedule) -> Vec<OpenStep> {
+    let mut open = Vec::new();
+    let looks = Looks::new(schedule.blocks_min, schedule.blocks_max);
+    for step in comparison.measured_steps() {
+        let mut targets = Vec::new();
+        let mut needed = 0;
+        for target in step.targets.iter().skip(1) {
+            let relative = target.relative(Metric::Rate);
+            let pairs = relative.map_or(0, |relative| relative.pairs as u32);
+            let judgement = relative.and_then(|relative| relative.judgement.as_ref());
+            let test = judgement.and_then(|judgement| judgement.test.as_ref());
+            // More blocks do not make it comparable.
+            let void = target.is_void(Metric::Rate);
+            if test.is_some_and(|test| test.settled) || void || pairs >= schedule.blocks_max {
+                continue;
+            }
+            let wanted = match test {
+                Some(test) => {
+                    let ends = [test.interval.low, test.interval.high];
+                    let mean = ends.map(f64::ln).iter().sum::<f64>() / 2.0;
+                    settled_at(
+                        Estimate { mean, se: test.se, df: test.df },
+                        pairs,
+                        &comparison.rules,
+                        &looks,
+                    )
+                }
+                None => schedule.blocks_min.max(pairs + 1),
+            };
+            needed = needed.max(wanted);
+            targets.push(target.label.clone());
+        }
+        if !targets.is_empty() {
+            open.push(OpenStep { step: step.name.clone(), targets, pairs_needed: needed });
+        }
+    }
+    open
+}
+
+/// Pairs after which a step is settled if its mean and its scatter stay as they are: those of the
+/// last look if it never is.
+fn settled_at(now: Estimate, pairs: u32, rules: &Rules, looks: &Looks) -> u32 {
+    let Estimate { mean, se, df } = now;
+    let layout = SQRT_2 * rules.layout_sd();
+    let is_settled = |look: &u32| {
+        let (df, of_now) = (df + f64::from(look - pairs), f64::from(pairs) / f64::from(*look));
+        let se = se * of_now.sqrt();
+        let shows = |distance: f64, se: f64, alpha: f64| {
+            student::above(distance / se, df) <= looks.level(alpha, *look)
+        };
+        shows(mean.abs() - rules.least(), se.hypot(layout), rules.q / 2.0)
+            || shows(rules.equivalence_limit() - mean.abs(), se, rules.equivalence_alpha)
+    };
+    (pairs + 1..looks.last()).find(is_settled).unwrap_or(looks.last())
+}
+
+// What verdicts are about: the builds, and how many loads, sittings and hosts stand for all others.
+
+/// One sentence; empty for a baseline alone, and where others measured.
+pub fn estimand(comparison: &Comparison) -> String {
+    let targets = 0..comparison.targets.len();
+    if targets.len() < 2 || targets.clone().any(|target| comparison.is_imported(target)) {
+        return String::new();
+    }
+    let distinct = |get: fn(&RunFacts) -> &str| {
+        comparison.runs.iter().map(get).collect::<BTreeSet<&str>>().len()
+    };
+    let hosts = distinct(|run| &run.host_fingerprint);
+    let sittings = distinct(|run| &run.session);
+    let loads = targets.map(|target| loads(comparison, target)).min().filter(|loads| *loads > 0);
+    let class = comparison.hosts.values().next().map(|host| format!(" ({})", host.class()));
+    let place = match hosts {
+        0 | 1 => format!("this host{}", class.unwrap_or_default()),
+        several => format!("these {several} hosts"),
+    };
+    let number = |count: usize, what: &str| match count {
+        1 => format!("one {what}"),
+        count => counted(count, what),
+    };
+    let mut basis: Vec<String> =
+        loads.map(|loads| number(loads, "load") + " of each").into_iter().collect();
+    basis.push(number(sittings, "sitting"));
+    let mut others = vec![];
+    if loads == Some(1) {
+        others.push("load");
+    }
+    if sittings == 1 {
+        others.push("sitting");
+    }
+    others.push("host");
+    let others = match others.as_slice() {
+        [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => others.concat(),
+    };
+    format!(
+        "These verdicts are about these builds on {place}: {}. Another {others} may give other \
+         ratios.",
+        basis.join(", ")
+    )
+}
+
+/// The number of loads that blocks of a target started from; 0 if each block loads in a step.
+fn loads(comparison: &Comparison, target: usize) -> usize {
+    let runs = comparison.targets[target].runs.iter().map(|run| &comparison.runs[*run]);
+    let loads = runs.filter_map(|run| Some((&run.result_set, &run.node, run.load?)));
+    loads.collect::<BTreeSet<_>>().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_open_for_as_long_as_its_mean_and_scatter_leave_it_open() {
+        let looks = Looks::new(4, 12);
+        let check = |(mean, sd): (f64, f64), pairs: u32, want: u32| {
+            let (se, df) = (sd / f64::from(pairs).sqrt(), f64::from(pairs - 1));
+            let now = Estimate { mean, se, df };
+            let found = settled_at(now, pairs, &Rules::default(), &looks);
+            assert_eq!(found, want, "mean {mean}, sd {sd}, {pairs} pairs");
+        };
+        check((0.0, 0.01), 4, 5);
+        check((0.0, 0.02), 4, 8);
+        check((-0.1, 0.08), 4, 8);
+        // As noisy as that, or so close to a limit: no look decides it.
+        check((0.0, 0.1), 4, 12);
+        check((0.015, 0.01), 6, 12);
+        check((0.015, 0.01), 11, 12);
+    }
 }

@@ -3,8 +3,8 @@
 
 use crate::analyze::{stalls, write_rate};
 use rqps_analysis::comparison::{Comparison, StepComparison};
-use rqps_analysis::histogram::Histogram;
 use rqps_analysis::measurement::MetricValue;
+use rqps_analysis::metrics::Histogram;
 use rqps_model::benchmark::RateUnit;
 use rqps_model::metric::Metric;
 use rqps_model::run::StepRecord;

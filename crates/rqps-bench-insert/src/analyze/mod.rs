@@ -8,7 +8,7 @@ pub mod stalls;
 mod write_rate;
 
 use rqps_analysis::Extension;
-use rqps_analysis::extension::SecondFigures;
+use rqps_analysis::measurement::SecondFigures;
 use rqps_model::benchmark::{BenchmarkParameters, Workload};
 
 /// The hooks.

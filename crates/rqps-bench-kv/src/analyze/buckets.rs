@@ -1,7 +1,7 @@
 //! db_bench's histogram: 109 limits in whole microseconds, with percentiles by linear interpolation
 //! between them. It is coarse, and published percentiles come from it.
 
-use rqps_analysis::histogram::Histogram;
+use rqps_analysis::metrics::Histogram;
 
 /// Counts by db_bench's limits.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::orders::steps::{DERIVED, KINDS, shape};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::StepComparison;
-use rqps_analysis::histogram::Histogram;
+use rqps_analysis::metrics::Histogram;
 use rqps_model::benchmark::Workload;
 use rqps_model::orders::WarehouseSpread;
 use rqps_model::run::Outcome;

@@ -15,7 +15,7 @@ use crate::campaign::Stopped;
 use crate::campaign::bisect::measuring::{Asked, Measuring, counts_of};
 use crate::campaign::bisect::versions::{Choice, CountedEnds, choose, level, lost_end};
 use crate::lab::{Event, ExecutionOptions};
-use rqps_analysis::bisection::{Bisection, BisectionCost, Culprit, CulpritCheck, VersionFacts};
+use rqps_analysis::history::{Bisection, BisectionCost, Culprit, CulpritCheck, VersionFacts};
 use rqps_analysis::pairing::CONFIDENCE;
 use rqps_model::bisection::{BisectionEntry, BisectionMeasurement, BisectionPass};
 use rqps_model::metric::Metric;

@@ -1,7 +1,7 @@
 //! Simulates blocks in which two targets take turns on a host whose speed drifts within a step,
 //! with loads that differ by chance.
 
-use rqps_analysis::loads;
+use rqps_analysis::pairing;
 use rqps_analysis::verdict::{Judgement, judge_cluster_means, judge_in_turns};
 use rqps_model::datagen::rng::Rng;
 use rqps_model::verdict::{Rules, Verdict};
@@ -220,7 +220,7 @@ pub(crate) fn simulate_turns(scene: &TurnScene, campaigns: u32, seed: u64) -> [T
 fn by_load(scene: &TurnScene, list: &[f64]) -> Vec<f64> {
     let numbered: Vec<(u32, f64)> =
         list.iter().zip(0..).map(|(difference, at)| (at % scene.loads + 1, *difference)).collect();
-    loads::pool(&numbered, 0.95).map_or_else(|| list.to_vec(), |pooled| pooled.values)
+    pairing::pool_loads(&numbered, 0.95).map_or_else(|| list.to_vec(), |pooled| pooled.values)
 }
 
 fn variance(list: &[f64]) -> f64 {

@@ -11,8 +11,9 @@ use crate::cli::args::{Doctor, DoctorFormat, GuestOptions};
 use crate::cli::workload_args::{BlocksWord, WorkloadArgs};
 use crate::cli::{doctor_layout, exit, folders, hosts, measure};
 use rqps_analysis as analyze;
-use rqps_analysis::calibration::{FALSE_ALARM_ALPHA, KindPromise, Resolution, SLOT_ALPHA, promise};
-use rqps_analysis::host_noise::HostNoise;
+use rqps_analysis::calibration::{
+    FALSE_ALARM_ALPHA, HostNoise, KindPromise, Resolution, SLOT_ALPHA, promise,
+};
 use rqps_host::host;
 use rqps_host::noise::findings::{self, FindingLevel, HostFinding};
 use rqps_host::noise::{canary, readings};

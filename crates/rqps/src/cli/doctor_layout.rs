@@ -8,7 +8,7 @@ use crate::cli::args::{Doctor, DoctorFormat};
 use crate::cli::doctor::{self, Measured};
 use crate::cli::{exit, folders, hosts, measure};
 use rqps_analysis::VerdictOptions;
-use rqps_analysis::layout::{LayoutNoise, layout_noise, layout_rates};
+use rqps_analysis::calibration::{LayoutNoise, layout_noise, layout_rates};
 use rqps_dbms::spec::relink_word;
 use rqps_lab::benchmarks;
 use rqps_lab::plan::words;

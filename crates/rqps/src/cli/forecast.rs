@@ -7,8 +7,7 @@ use anyhow::Result;
 
 use crate::cli::args::Folders;
 use crate::cli::folders;
-use rqps_analysis::calibration::expected_mde;
-use rqps_analysis::host_noise::HostNoise;
+use rqps_analysis::calibration::{HostNoise, expected_mde};
 use rqps_host::host;
 use rqps_lab::lab::error_text;
 use rqps_lab::plan::cost::{self, Cost};

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use crate::cli::args::{Compare, Folders};
 use crate::cli::folders;
-use rqps_analysis::layout::layout_noise;
+use rqps_analysis::calibration::layout_noise;
 use rqps_host::host;
 use rqps_lab::plan::PlanDraft;
 use rqps_model::build::{BuildSource, Dbms};
