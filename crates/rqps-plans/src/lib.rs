@@ -10,21 +10,15 @@
 
 mod compare;
 pub mod mysql;
-mod place;
 pub mod postgres;
 mod rehearsal;
 mod report;
-mod sql_file;
 pub mod sqlite;
 mod statement;
-mod tree;
 
 pub use self::compare::{Difference, PlanClass, compare, cost_ratio};
-pub use self::place::PrivatePlace;
 pub use self::rehearsal::{
-    Judged, PlanError, Planner, Rehearsal, Report, SourceFiles, Tell, judge,
+    Judged, PlanError, Planner, PrivatePlace, Rehearsal, Report, SourceFiles, Tell, judge,
 };
 pub use self::report::{html, json, text};
-pub use self::sql_file::{each_chunk, statements_of};
-pub use self::statement::Statement;
-pub use self::tree::{Condition, PlanNode};
+pub use self::statement::{Condition, PlanNode, Statement, each_chunk, statements_of};

@@ -1,13 +1,20 @@
 //! Plans every statement on both versions, and judges.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::compare::{PlanClass, compare, cost_ratio};
-use crate::statement::Statement;
-use crate::tree::PlanNode;
+use crate::statement::{PlanNode, Statement};
+use rqps_dbms::{ControlPlane, Interrupt, Site, UserConfigs, config, control_plane};
+use rqps_host::beneath::FreshFolder;
+use rqps_host::secret;
+use rqps_host::user::{self, User};
+use rqps_model::build::Build;
+use rqps_model::config::Config;
 
 /// A condition of the first node: the types of the columns of the answer. A source does not tell
 /// them.
@@ -347,5 +354,206 @@ fn check_against(judged: &mut Judged, own: Answer) {
     }
 }
 
+// The place of private servers and files: new, removed at the end.
+
+/// The parent of data folders if the user names none: servers of another user reach it.
+const USUAL: &str = "/var/tmp";
+
+/// The parent of the folder of sockets, whose paths must be short.
+const SHORT: &str = "/tmp";
+
+/// All may pass through, and not look around: servers run as another user.
+const PASSABLE: u32 = 0o711;
+
+/// Time limit for a start or for making a data folder.
+const START: Duration = Duration::from_secs(300);
+
+/// Cache of a private server: it holds no data.
+const CACHE_BYTES: u64 = 128 << 20;
+
+/// A new folder for data and one for sockets. Dropped after all servers in it.
+#[derive(Debug)]
+pub struct PrivatePlace {
+    folder: FreshFolder,
+    sockets: FreshFolder,
+    /// The program of rqps itself, which has wardens as a hidden subcommand.
+    pub program: PathBuf,
+    /// The user of servers and libraries, if rqps runs as root.
+    pub run_as: Option<User>,
+    /// Ends all waiting.
+    pub interrupt: Interrupt,
+}
+
+impl PrivatePlace {
+    /// Makes both folders, the first below `work` if the user names one.
+    ///
+    /// # Errors
+    /// A folder cannot be made, or root finds no user for servers.
+    pub fn make(
+        work: Option<&Path>,
+        program: PathBuf,
+        interrupt: Interrupt,
+    ) -> Result<PrivatePlace> {
+        let run_as = user::choose(None)?;
+        let fresh = |parent: &Path| {
+            let name = format!("rqps-plans-{}", secret::name().unwrap_or_default());
+            let path = parent.join(name);
+            let made = FreshFolder::take(&path, PASSABLE);
+            made.with_context(|| format!("make the folder {}", path.display()))
+        };
+        let parent = match work {
+            Some(work) => {
+                std::path::absolute(work).with_context(|| format!("find {}", work.display()))?
+            }
+            None => PathBuf::from(USUAL),
+        };
+        let folder = fresh(&parent)?;
+        Ok(PrivatePlace { folder, sockets: fresh(Path::new(SHORT))?, program, run_as, interrupt })
+    }
+
+    /// A path in the folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.folder().path().join(name)
+    }
+
+    /// A new folder that the user of servers owns.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn open_folder(&self, name: &str) -> Result<PathBuf> {
+        let doing = || format!("make the folder {}", self.path(name).display());
+        let folder = self.folder.folder().make(OsStr::new(name), 0o700).with_context(doing)?;
+        if let Some(user) = &self.run_as {
+            folder.give(user.identity()).with_context(doing)?;
+        }
+        Ok(self.path(name))
+    }
+
+    /// The control plane of a private server, which has yet to make its data folder.
+    ///
+    /// # Errors
+    /// The build is none that rqps can run.
+    pub fn server(
+        &self,
+        build: &Build,
+        name: &str,
+        settings: &str,
+    ) -> Result<Box<dyn ControlPlane>> {
+        let manifest = &build.manifest;
+        let own = UserConfigs::default();
+        let shipped = config::load_for_own_statements(
+            manifest.dbms, "default", &own, &manifest.version, CACHE_BYTES,
+        )?;
+        let text = format!("{}{settings}", shipped.text);
+        let config = Config { name: "plans".to_owned(), hash: config::hash(&text), text };
+        let site = Site {
+            build: build.clone(),
+            accepted: None,
+            config,
+            data: self.path(name),
+            logs: self.path(&format!("{name}-logs")),
+            sockets: self.sockets.folder().path().join(name),
+            storage_engine: None,
+            run_as: self.run_as.clone(),
+            memory_group: None,
+            listen: None,
+            callgrind: None,
+            still: true,
+            warden_program: self.program.clone(),
+            start_timeout: START,
+            interrupt: self.interrupt.clone(),
+        };
+        Ok(control_plane(site)?)
+    }
+}
+
+impl Drop for PrivatePlace {
+    fn drop(&mut self) {
+        // What cannot be removed lies in a folder for temporary files.
+        self.folder.remove().ok();
+        self.sockets.remove().ok();
+    }
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    struct Fixed(Result<PlanNode, PlanError>);
+
+    impl Planner for Fixed {
+        fn explain(&mut self, _: &Statement) -> Result<Vec<(String, PlanNode)>, PlanError> {
+            self.0.clone().map(|plan| vec![(String::new(), plan)])
+        }
+    }
+
+    fn plan(kind: &str) -> Result<PlanNode, PlanError> {
+        Ok(PlanNode { alias: Some("a".to_owned()), ..PlanNode::of(kind) })
+    }
+
+    fn refused(words: &str) -> Result<PlanNode, PlanError> {
+        Err(PlanError::Refused(words.to_owned()))
+    }
+
+    fn check(
+        [old, new, source]: [Result<PlanNode, PlanError>; 3],
+        lacking: &[&str],
+        class: PlanClass,
+    ) -> Judged {
+        let mut rehearsal = Rehearsal {
+            old_name: "old".to_owned(),
+            new_name: "new".to_owned(),
+            old: Box::new(Fixed(old)),
+            new: Box::new(Fixed(new)),
+            source: Some(Box::new(Fixed(source))),
+            notes: Vec::new(),
+            lacking: lacking.iter().map(|object| object.to_string()).collect(),
+        };
+        let statement =
+            Statement { number: 1, text: "SELECT 1".to_owned(), ..Statement::default() };
+        let mut report = judge(&[statement], &mut rehearsal, &mut |_| {}).unwrap();
+        let judged = report.statements.remove(0);
+        assert_eq!(judged.class, class, "{judged:?}");
+        judged
+    }
+
+    #[test]
+    fn an_error_on_one_side_is_a_finding_unless_something_lacks_there() {
+        let words = "relation \"fee\" does not exist";
+        let found =
+            check([plan("Seq Scan"), refused(words), plan("Seq Scan")], &[], PlanClass::Error);
+        assert_eq!(found.new_error.as_deref(), Some(words));
+        let lacking = ["postgres 18 cannot make table \"fee\": no such type"];
+        check(
+            [plan("Seq Scan"), refused(words), plan("Seq Scan")],
+            &lacking,
+            PlanClass::NotCovered,
+        );
+        check([refused(words), refused(words), refused(words)], &[], PlanClass::NotCovered);
+        let utility = || Err(PlanError::NotCovered("REFRESH has no plan".to_owned()));
+        check([utility(), utility(), utility()], &[], PlanClass::NotCovered);
+    }
+
+    #[test]
+    fn types_of_an_answer_are_a_difference_of_versions_but_not_from_the_source() {
+        let of = |types: &str| {
+            let mut plan = plan("Seq Scan").unwrap();
+            plan.condition(RESULT_TYPES, types);
+            Ok(plan)
+        };
+        let (float, numeric) = ("double precision", "numeric");
+        let judged = check([of(float), of(numeric), plan("Seq Scan")], &[], PlanClass::Conditions);
+        assert_eq!(judged.notes, ["Result Types double precision -> Result Types numeric"]);
+        check([of(float), of(float), plan("Seq Scan")], &[], PlanClass::Same);
+    }
+
+    #[test]
+    fn the_source_decides_whether_the_method_is_faithful() {
+        let [seq, index] = ["Seq Scan", "Index Scan"];
+        check([plan(seq), plan(index), plan(seq)], &[], PlanClass::AccessPath);
+        let judged = check([plan(seq), plan(index), plan(index)], &[], PlanClass::NotFaithful);
+        assert!(judged.old.is_some() && judged.new.is_some() && judged.source.is_some());
+        let denied = check([plan(seq), plan(seq), refused("denied")], &[], PlanClass::Same);
+        assert_eq!(denied.warnings, ["the source does not explain it: denied"]);
+    }
+}

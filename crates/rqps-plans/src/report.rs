@@ -2,7 +2,7 @@
 
 use crate::compare::PlanClass;
 use crate::rehearsal::{Judged, Report};
-use crate::tree::PlanNode;
+use crate::statement::PlanNode;
 use rqps_model::escape;
 
 /// Columns of a terminal.

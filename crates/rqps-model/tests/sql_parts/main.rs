@@ -138,7 +138,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
     ("bench/ycsb/driver", &["engine", "fields", "key"]),
     ("bench/ycsb/steps", &["columns(self.shape).join(\",\")", "field"]),
-    ("rqps/cli/export", &["columns.join(\",\")", "table.name", "values.join(\",\")"]),
+    ("rqps/cli/convert", &["columns.join(\",\")", "table.name", "values.join(\",\")"]),
     ("dbms/fake", &["label"]),
     (
         "dbms/guest/catalogue",
@@ -171,25 +171,22 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("driver/script/explain", &["operation.sql"]),
     ("driver/load_calls", &["schemas"]),
     ("driver/tables", &["name", "names", "place", "schema"]),
-    ("plans/mysql/constants", &["names", "table", "values"]),
     ("plans/mysql/mod", &["name(&table.name)"]),
-    (
-        "plans/mysql/sample",
-        &[
-            "alias", "condition", "into", "name(&table.name)", "names", "of", "read",
-            "selected.join(\",\")",
-        ],
-    ),
     (
         "plans/mysql/server",
         &[
-            "assignment", "collation", "database", "name(&table)", "name(variable)", "pattern",
-            "quoted", "set", "value",
+            "assignment", "collation", "database", "error", "name(&table)", "name(variable)",
+            "pattern", "quoted", "set", "statement", "value",
         ],
     ),
-    ("plans/mysql/session", &["error", "statement"]),
-    ("plans/mysql/source", &["name(&function)", "of", "quoted"]),
-    ("plans/mysql/statistics", &["column", "data", "own", "parts", "table", "values"]),
+    ("plans/mysql/source", &["name(&function)", "names", "of", "quoted", "table", "values"]),
+    (
+        "plans/mysql/statistics",
+        &[
+            "alias", "column", "condition", "data", "into", "name(&table.name)", "names", "of",
+            "own", "parts", "read", "selected.join(\",\")", "table", "values",
+        ],
+    ),
     ("text/changes", &["kind", "name", "self.mysql_condition()", "self.name"]),
     ("wire/cancel", &["id"]),
 ];

@@ -4,10 +4,7 @@
 //! every table. Where the source explains a statement, the first method by which the old version
 //! plans as the source does, with the same rows, is the one that counts.
 
-mod constants;
-mod sample;
 mod server;
-mod session;
 mod source;
 mod statistics;
 mod tabular;
@@ -18,17 +15,12 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 
 use crate::compare::{PlanClass, compare};
-use crate::place::PrivatePlace;
-use crate::rehearsal::{PlanError, Planner, Rehearsal, SourceFiles, Tell};
-use crate::statement::Statement;
-use crate::tree::PlanNode;
+use crate::mysql::server::{Private, Session, name};
+use crate::mysql::source::{Column, Facts, ReadRow};
+use crate::rehearsal::{PlanError, Planner, PrivatePlace, Rehearsal, SourceFiles, Tell};
+use crate::statement::{PlanNode, Statement};
 use rqps_model::build::Build;
 use rqps_model::endpoint::{Address, Login};
-
-use self::constants::ReadRow;
-use self::server::Private;
-use self::session::{Session, name};
-use self::source::{Column, Facts};
 
 /// The database where no source names one.
 const DATABASE: &str = "test";
@@ -293,7 +285,7 @@ impl Pair<'_> {
             .filter_map(|one| Some((one, visit.plans.get(&one.number)?.as_ref().ok()?)))
             .collect();
         let columns = source::columns(visit.session, &visit.facts.base_tables())?;
-        let read = constants::rows(self.old, (visit.facts, &columns), &found)?;
+        let read = source::rows_to_read(self.old, (visit.facts, &columns), &found)?;
         let mut attempts = vec![self.hollow(visit, &read, consent)?];
         let doubtful = self.statements.iter().any(|statement| {
             let own = visit.plans.get(&statement.number);
@@ -324,7 +316,7 @@ impl Pair<'_> {
         let statistics = statistics::read(visit.session, &tables, consent)?;
         visit.notes.extend(statistics.notes.iter().cloned());
         for private in [&mut *self.old, &mut *self.new] {
-            constants::insert(private, read)?;
+            source::insert_rows(private, read)?;
             visit.notes.extend(statistics.write(private)?);
             private.read_statistics()?;
             // MariaDB has it since 10.4.3.
@@ -340,7 +332,7 @@ impl Pair<'_> {
         columns: &[Column],
     ) -> Result<Attempt> {
         let tables = visit.facts.base_tables();
-        let fraction = sample::fraction(&tables);
+        let fraction = statistics::fraction(&tables);
         self.empty(visit.facts)?;
         for private in [&mut *self.old, &mut *self.new] {
             private.run("SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO'")?;
@@ -348,7 +340,7 @@ impl Pair<'_> {
             private.run("SET SESSION unique_checks = 0")?;
         }
         let (old, new) = (&mut *self.old, &mut *self.new);
-        sample::draw(visit.session, &tables, columns, (fraction, read), &mut |sql| {
+        statistics::draw(visit.session, &tables, columns, (fraction, read), &mut |sql| {
             old.run(sql)?;
             new.run(sql)
         })?;

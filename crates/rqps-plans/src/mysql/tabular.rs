@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::tree::PlanNode;
+use crate::statement::PlanNode;
 
 /// Selects within selects that are followed.
 const DEEPEST: usize = 64;
@@ -12,13 +12,13 @@ const DEEPEST: usize = 64;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ExplainRow {
     pub(super) id: Option<u64>,
-    pub(super) select_type: String,
+    select_type: String,
     pub(super) table: Option<String>,
     pub(super) partitions: Option<String>,
     pub(super) access: Option<String>,
     pub(super) key: Option<String>,
-    pub(super) key_length: Option<String>,
-    pub(super) refs: Option<String>,
+    key_length: Option<String>,
+    refs: Option<String>,
     pub(super) rows: Option<f64>,
     pub(super) extra: Vec<String>,
 }

@@ -2,8 +2,6 @@
 //! source.
 
 mod hollow;
-mod needle;
-mod parameters;
 mod schema;
 mod session;
 mod source;
@@ -14,15 +12,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use self::hollow::{Hollow, PRIVATE, server_address};
-use self::parameters::{Variants, has_parameters};
-use self::session::{Reading, Session, cell, number};
-use self::source::Facts;
-use crate::place::PrivatePlace;
-use crate::rehearsal::{PlanError, Planner, RESULT_TYPES, Rehearsal, SourceFiles, Tell};
-use crate::sql_file::each_chunk;
-use crate::statement::Statement;
-use crate::tree::PlanNode;
+use crate::postgres::hollow::{Hollow, PRIVATE, server_address};
+use crate::postgres::session::{Reading, Session, cell, number};
+use crate::postgres::source::Facts;
+use crate::postgres::tree::{Variants, has_parameters};
+use crate::rehearsal::{
+    PlanError, Planner, PrivatePlace, RESULT_TYPES, Rehearsal, SourceFiles, Tell,
+};
+use crate::statement::{PlanNode, Statement, each_chunk};
 use rqps_dbms::ControlPlane;
 use rqps_model::build::Build;
 use rqps_model::dialect::Dialect;
@@ -438,7 +435,7 @@ impl Planner for SourcePlanner {
         let (name, head) = match (has_parameters(&statement.text), self.generic) {
             (false, _) => ("", "EXPLAIN (FORMAT JSON) "),
             (true, true) if is_one_statement(Dialect::Postgres, &statement.text) => {
-                (parameters::GENERIC, "EXPLAIN (GENERIC_PLAN, FORMAT JSON) ")
+                (tree::GENERIC, "EXPLAIN (GENERIC_PLAN, FORMAT JSON) ")
             }
             (true, _) => {
                 return Err(PlanError::NotCovered(

@@ -43,7 +43,7 @@ pub(super) struct Relation {
     /// The level of the root of a B-tree.
     pub(super) level: Option<u32>,
     /// Average width of a key of an index, bytes, as far as statistics tell.
-    pub(super) key_width: f64,
+    key_width: f64,
 }
 
 /// All that the private servers need.

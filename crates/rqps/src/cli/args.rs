@@ -10,17 +10,14 @@ use clap_complete::engine::ArgValueCompleter;
 
 use crate::cli::bisect::{self, BisectArgs};
 use crate::cli::block::{BlockArgs, CheckNodeArgs, ClearBlockArgs};
+use crate::cli::causes::{self, GapArgs};
 use crate::cli::check::CheckArgs;
-use crate::cli::completion::{self, Shell};
-use crate::cli::gap::{self, GapArgs};
-use crate::cli::history::History;
+use crate::cli::convert::Import;
+use crate::cli::help::{self, Shell};
 use crate::cli::hosts::HostArgs;
-use crate::cli::import::Import;
+use crate::cli::parts::{HOST, OrderWord, SittingArgs, WorkloadArgs, duration, number, whole};
 use crate::cli::plans::Plans;
-use crate::cli::site::SiteArgs;
-use crate::cli::workload_args::{
-    HOST, OrderWord, SittingArgs, WorkloadArgs, duration, number, whole,
-};
+use crate::cli::site::{History, SiteArgs};
 use rqps_model::verdict::{AnswersRule, DataRule};
 
 /// Headings of the help.
@@ -79,7 +76,7 @@ pub(super) enum Command {
     Bisect(BisectArgs),
     /// Measure which of the settings that differ between two targets make the difference in a step,
     /// and how much of it each is worth
-    #[command(mut_args(gap::arrange_options))]
+    #[command(mut_args(causes::arrange_options))]
     Gap(GapArgs),
     /// Export result folders as flat tables: runs, steps, metrics, seconds, relative
     Export(Export),
@@ -169,7 +166,7 @@ pub(super) struct VerifyData {
     /// The data set, as for `compare --bench vector`: data, rows, queries, dims, data_seed,
     /// distance, neighbours [default: 60000 generated rows of 784 dimensions]
     #[arg(long = "set", value_name = "KEY=VALUE")]
-    #[arg(add = ArgValueCompleter::new(completion::settings))]
+    #[arg(add = ArgValueCompleter::new(help::settings))]
     pub settings: Vec<String>,
     /// Indexes to build in memory and query, as m/ef_construction, or none [default: the eight
     /// with a published recall for the generated 60000 rows, else 8/32,16/64]
@@ -207,7 +204,7 @@ pub(super) struct Compare {
     /// repository of a DBMS, commits: HEAD~1 HEAD, main.., or none for HEAD and the work tree
     #[arg(value_name = "TARGET")]
     #[arg(help_heading = "What to compare", display_order = 0)]
-    #[arg(add = ArgValueCompleter::new(completion::targets))]
+    #[arg(add = ArgValueCompleter::new(help::targets))]
     pub targets: Vec<String>,
     #[command(flatten)]
     pub shape: WorkloadArgs,
@@ -263,16 +260,16 @@ pub(super) struct Count {
     /// Targets, the baseline first, as for `compare`, but no DSN, because rqps starts each server
     /// under valgrind
     #[arg(required = true, value_name = "TARGET")]
-    #[arg(add = ArgValueCompleter::new(completion::targets))]
+    #[arg(add = ArgValueCompleter::new(help::targets))]
     pub targets: Vec<String>,
     /// Benchmark: sysbench, kv (RocksDB and Speedb), vector, insert, sql:FILE, pgbench:SCRIPT or
     /// lua:SCRIPT, as for `compare`
     #[arg(long, value_name = "NAME", default_value = "sysbench")]
-    #[arg(add = ArgValueCompleter::new(completion::benchmark))]
+    #[arg(add = ArgValueCompleter::new(help::benchmark))]
     pub bench: Vec<String>,
     /// Count only steps whose name matches; !GLOB excludes; repeatable
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
-    #[arg(add = ArgValueCompleter::new(completion::steps))]
+    #[arg(add = ArgValueCompleter::new(help::steps))]
     pub steps: Vec<String>,
     /// Statements to count in each step, after as many warm-up statements. Steps with long scans
     /// execute fewer; steps of kv execute ten times as many operations
@@ -289,7 +286,7 @@ pub(super) struct Count {
     pub repeats: u32,
     /// Change one setting of the workload, such as rows=1M; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
-    #[arg(add = ArgValueCompleter::new(completion::settings))]
+    #[arg(add = ArgValueCompleter::new(help::settings))]
     pub settings: Vec<String>,
     /// Order of the sysbench steps, as for `compare`
     #[arg(long, value_enum)]
@@ -321,7 +318,7 @@ pub(super) struct Init {
 pub(super) struct Confirm {
     /// The result folder; the newest if none is named. The fresh sittings go to the folder `confirm`
     /// in it, and are resumed there
-    #[arg(value_name = "DIR", add = ArgValueCompleter::new(completion::result_folders))]
+    #[arg(value_name = "DIR", add = ArgValueCompleter::new(help::result_folders))]
     pub folder: Option<PathBuf>,
     #[command(flatten)]
     pub fresh: FreshArgs,
@@ -361,12 +358,12 @@ pub(super) struct FreshArgs {
 pub(super) struct Gate {
     /// Result folders [default: the newest below ./rqps-results]
     #[arg(value_name = "DIR")]
-    #[arg(add = ArgValueCompleter::new(completion::result_folders))]
+    #[arg(add = ArgValueCompleter::new(help::result_folders))]
     pub folders: Vec<PathBuf>,
     /// Earlier result sets, such as those of a nightly job: their newest level is a second
     /// baseline. Needs four or more of this host since the last change
     #[arg(long, value_name = "DIR", num_args = 1..)]
-    #[arg(add = ArgValueCompleter::new(completion::result_folders))]
+    #[arg(add = ArgValueCompleter::new(help::result_folders))]
     pub history: Vec<PathBuf>,
     /// Take the hosts of the history for the host of DIR, such as before and after a new kernel
     #[arg(long, requires = "history")]
@@ -374,7 +371,7 @@ pub(super) struct Gate {
     /// Accept the speed of this step in DIR as a new level of the history, and record it there:
     /// its loss is no regression, tonight and from now on; repeatable
     #[arg(long, value_name = "STEP", requires = "history")]
-    #[arg(add = ArgValueCompleter::new(completion::steps))]
+    #[arg(add = ArgValueCompleter::new(help::steps))]
     pub accept: Vec<String>,
     /// Label of the baseline target [default: the first of the plan]
     #[arg(long, value_name = "LABEL")]
@@ -428,11 +425,11 @@ pub(super) enum GateForm {
 pub(super) struct Explain {
     /// Result folders [default: the newest below ./rqps-results]
     #[arg(value_name = "DIR")]
-    #[arg(add = ArgValueCompleter::new(completion::result_folders))]
+    #[arg(add = ArgValueCompleter::new(help::result_folders))]
     pub folders: Vec<PathBuf>,
     /// Explain this step, whether it differs or not; repeatable
     #[arg(long = "step", value_name = "NAME")]
-    #[arg(add = ArgValueCompleter::new(completion::steps))]
+    #[arg(add = ArgValueCompleter::new(help::steps))]
     pub steps: Vec<String>,
     /// Label of the baseline target [default: the first of the plan]
     #[arg(long, value_name = "LABEL")]
@@ -445,7 +442,7 @@ pub(super) struct Explain {
 pub(super) struct Report {
     /// Result folders [default: the newest below ./rqps-results]
     #[arg(value_name = "DIR")]
-    #[arg(add = ArgValueCompleter::new(completion::result_folders))]
+    #[arg(add = ArgValueCompleter::new(help::result_folders))]
     pub folders: Vec<PathBuf>,
     /// Label of the baseline target [default: the first of the plan]. Repeatable, one for each
     /// family (DBMS and storage engine): then each family is relative to its own
@@ -479,14 +476,14 @@ pub(super) struct Doctor {
     /// Run an A/A test of this target and save it as the noise calibration of this host. Accepts
     /// the options of `compare` (default: six short steps, 12 blocks)
     #[arg(long, value_name = "TARGET")]
-    #[arg(add = ArgValueCompleter::new(completion::targets))]
+    #[arg(add = ArgValueCompleter::new(help::targets))]
     pub aa: Option<String>,
     /// Measure builds of these sources (`DBMS=src:DIR@REF`) whose functions are linked in shuffled
     /// orders, and save the noise of code layout: `compare` and `bisect` then use it as --tau for
     /// this DBMS on this host. Accepts the options of `compare` (default: six short steps,
     /// 6 blocks)
     #[arg(long, value_name = "TARGET", conflicts_with = "aa")]
-    #[arg(add = ArgValueCompleter::new(completion::targets))]
+    #[arg(add = ArgValueCompleter::new(help::targets))]
     pub layout: Option<String>,
     /// Number of orders of linking for --layout
     #[arg(long, value_name = "N", default_value_t = 8, requires = "layout")]
@@ -511,7 +508,7 @@ pub(super) enum DoctorFormat {
 pub(super) struct Export {
     /// Result folders
     #[arg(required = true, value_name = "DIR")]
-    #[arg(add = ArgValueCompleter::new(completion::result_folders))]
+    #[arg(add = ArgValueCompleter::new(help::result_folders))]
     pub folders: Vec<PathBuf>,
     /// Label of the baseline target [default: the first of the plan]
     #[arg(long, value_name = "LABEL")]
@@ -542,7 +539,7 @@ pub(super) enum ExportFormat {
 #[derive(Debug, Args)]
 pub(super) struct Builds {
     /// Only builds of this DBMS
-    #[arg(add = ArgValueCompleter::new(completion::dbms))]
+    #[arg(add = ArgValueCompleter::new(help::dbms))]
     pub dbms: Option<String>,
     /// All releases that the packages offer, not only the tested ones. rqps asks the package client
     /// once a day
@@ -562,7 +559,7 @@ pub(super) struct Builds {
 pub(super) struct Get {
     /// Builds to fetch: DBMS@VERSION or DBMS=deb:SUITE/PACKAGE
     #[arg(required = true, value_name = "TARGET")]
-    #[arg(add = ArgValueCompleter::new(completion::targets))]
+    #[arg(add = ArgValueCompleter::new(help::targets))]
     pub targets: Vec<String>,
     #[command(flatten)]
     pub cache: CacheFolder,
@@ -696,7 +693,7 @@ impl RunArgs {
 #[derive(Debug, Args)]
 pub(super) struct BundleArgs {
     /// The result folder [default: the newest below ./rqps-results]
-    #[arg(value_name = "DIR", add = ArgValueCompleter::new(completion::result_folders))]
+    #[arg(value_name = "DIR", add = ArgValueCompleter::new(help::result_folders))]
     pub folder: Option<PathBuf>,
     /// The bundle to write, such as results.tar.gz
     #[arg(short, long, value_name = "FILE")]
@@ -768,7 +765,7 @@ pub(super) enum ProgressForm {
 #[derive(Debug, Args)]
 pub(super) struct HelpWords {
     /// A topic or a command [default: list the topics]
-    #[arg(value_name = "TOPIC", add = ArgValueCompleter::new(completion::topics))]
+    #[arg(value_name = "TOPIC", add = ArgValueCompleter::new(help::completed_topics))]
     pub topic: Option<String>,
 }
 

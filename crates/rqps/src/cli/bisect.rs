@@ -5,23 +5,28 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::{Arg, Args, ValueEnum};
 
-use crate::cli::args::{Folders, RuleOptions};
-use crate::cli::brought::{self, Origin};
+use crate::cli::args::{Compare, Folders, RuleOptions};
+use crate::cli::folders::{self, execution_options, valgrind};
 use crate::cli::measure::plan_of;
-use crate::cli::program::{execution_options, valgrind};
-use crate::cli::progress::Display;
-use crate::cli::workload_args::{SittingArgs, WorkloadArgs};
-use crate::cli::{exit, folders, gate, hosts, layout_tau, own_workload, print, vector};
+use crate::cli::parts::{SittingArgs, WorkloadArgs};
+use crate::cli::questions::{self, Origin};
+use crate::cli::terminal::{self, Display};
+use crate::cli::{exit, gate, hosts, own_workload, vector};
+use rqps_analysis::calibration::layout_noise;
 use rqps_builds::catalogue::kept_releases;
+use rqps_host::host;
 use rqps_lab::campaign::bisect::{BisectionEnd, bisect, searched, versions};
 use rqps_lab::lab::{self, ExecutionOptions};
 use rqps_lab::plan::{Plan, PlanDraft, file, words};
 use rqps_model::benchmark::Phase;
 use rqps_model::bisection::{BisectedVersion, BisectionRequest};
+use rqps_model::build::{BuildSource, Dbms};
+use rqps_model::host::fingerprint;
 use rqps_model::metric::Metric;
+use rqps_model::target::Target;
 use rqps_model::verdict::Rules;
 use rqps_report::{bisection_document, bisection_json, render_markdown, render_text};
-use rqps_results::BisectionFolder;
+use rqps_results::{self as results, BisectionFolder};
 
 /// `rqps bisect`.
 pub(super) fn search(words: &BisectArgs) -> Result<u8> {
@@ -60,11 +65,11 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
     };
     info!("rqps: results are in {}", out.display());
     let text = match words.format {
-        BisectFormat::Text => render_text(&bisection_document(&found), print::columns()),
+        BisectFormat::Text => render_text(&bisection_document(&found), terminal::columns()),
         BisectFormat::Markdown => render_markdown(&bisection_document(&found)),
         BisectFormat::Json => bisection_json(&found)?,
     };
-    print::escaped(text.as_bytes())?;
+    terminal::escaped(text.as_bytes())?;
     Ok(exit::FINE)
 }
 
@@ -78,9 +83,9 @@ pub(super) fn options(
     let consent = match resumed {
         Some(allow) => {
             let origin = Origin { file: out, allow, bundle: None, brings_configs: false };
-            brought::ask(all, &origin, said)?
+            questions::ask(all, &origin, said)?
         }
-        None => brought::own(all, said)?,
+        None => questions::own(all, said)?,
     };
     Ok(ExecutionOptions {
         cache: folders::cache(said.cache.cache.as_deref()),
@@ -132,7 +137,7 @@ fn begin(words: &BisectArgs) -> Result<BisectionFolder> {
         bail!("bisect: name the baseline and the candidate");
     };
     let tau = match words.rules.tau {
-        None => layout_tau::tau(&plan.targets, &words.folders, words.rules.delta)?,
+        None => tau(&plan.targets, &words.folders, words.rules.delta)?,
         Some(_) => None,
     };
     let rules = Rules { tau: tau.map_or(rules.tau, f64::ln_1p), ..rules };
@@ -220,7 +225,7 @@ pub(super) struct BisectArgs {
 
 impl BisectArgs {
     /// The words of the targets, those of two commits among them.
-    pub(super) fn target_words(&self) -> Vec<String> {
+    fn target_words(&self) -> Vec<String> {
         let (Some(repository), Some(recipe)) = (&self.repo, &self.recipe) else {
             return self.targets.clone();
         };
@@ -247,4 +252,58 @@ pub(super) fn hide_options_without_effect(arg: Arg) -> Arg {
     ];
     let hidden = own.contains(&arg.get_id().as_str());
     arg.hide(hidden)
+}
+
+// τ of a comparison or bisection from the layout noise that `rqps doctor --layout` measured.
+
+/// Gives a plan that measures on this host the τ of its products, unless an option names one.
+///
+/// # Errors
+/// As [`tau`].
+pub(super) fn set(plan: &mut PlanDraft, words: &Compare) -> Result<()> {
+    let here = words.hosts.on.is_none() && words.shape.server_host.is_none();
+    if here && words.rules.tau.is_none() {
+        let delta = words.rules.delta;
+        if let Some(tau) = tau(&plan.targets, &words.folders, delta)? {
+            plan.gate.get_or_insert_default().tau = Some(tau);
+        }
+    }
+    Ok(())
+}
+
+/// τ of these targets on this host as a share, if all their products were measured here: the
+/// largest. `None` if rqps does not start their servers here.
+///
+/// # Errors
+/// The kept noise cannot be read, or is not less than δ.
+pub(super) fn tau(targets: &[Target], said: &Folders, delta: Option<f64>) -> Result<Option<f64>> {
+    let kept = results::read_layouts(&folders::layouts())?;
+    let elsewhere = |target: &Target| matches!(target.source, BuildSource::Dsn(_));
+    if kept.is_empty() || targets.iter().any(elsewhere) {
+        return Ok(None);
+    }
+    let place = folders::existing(said.work.as_deref().or(said.out.as_deref()));
+    let host = fingerprint(&host::read(&place));
+    let of = |dbms: Dbms| {
+        let own = kept.iter().find(|known| known.dbms == dbms && known.host_fingerprint == host);
+        own.and_then(|known| layout_noise(&known.steps)).map(|noise| noise.tau())
+    };
+    let all: Option<Vec<f64>> = targets.iter().map(|target| of(target.dbms)).collect();
+    let Some(ln) = all.and_then(|all| all.into_iter().reduce(f64::max)) else { return Ok(None) };
+    let rules =
+        Rules { tau: ln, delta: delta.unwrap_or(Rules::default().delta), ..Rules::default() };
+    let share = rules.tau_share();
+    if rules.fault().is_some() {
+        bail!(
+            "use the layout noise of this host as tau: it is {:.2} %, and delta is {:.2} %; name a \
+             larger --delta, or a --tau of your own",
+            100.0 * share,
+            100.0 * rules.delta
+        );
+    }
+    info!(
+        "rqps: tau is {:.2} %, the layout noise on this host (rqps doctor --layout)",
+        100.0 * share
+    );
+    Ok(Some(share))
 }

@@ -1,19 +1,25 @@
 //! `rqps block`: measures one block of a specification. Executors start it; it is not for users.
 
-use std::io;
+use std::io::{self, BufReader};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::cli::brought::{self, Origin};
+use crate::cli::args::ClientHostArgs;
 use crate::cli::effect::Effect;
-use crate::cli::program::execution_options;
-use crate::cli::progress::Display;
-use crate::cli::{exit, folders, vector};
+use crate::cli::folders::{self, execution_options};
+use crate::cli::questions::{self, Origin};
+use crate::cli::terminal::Display;
+use crate::cli::{exit, vector};
 use rqps_dbms as dbms;
-use rqps_host::beneath;
+use rqps_driver::{self as driver, Ending};
+use rqps_host::{beneath, confinement, spinner, warden};
+use rqps_lab::benchmarks::driver_parts;
 use rqps_lab::lab::{self, Accepted, ClientLine, ExecutionOptions, error_text};
 use rqps_lab::plan::BlockSpec;
 use rqps_model::bounded;
@@ -84,7 +90,7 @@ fn ask(spec: &BlockSpec, words: &BlockArgs) -> Result<Accepted> {
         }
     }
     let (file, allow) = (words.spec.as_path(), words.allow.as_deref());
-    brought::accept(effect, &Origin { file, allow, bundle: None, brings_configs: false })
+    questions::accept(effect, &Origin { file, allow, bundle: None, brings_configs: false })
 }
 
 fn read(path: &Path) -> Result<BlockSpec> {
@@ -173,4 +179,69 @@ pub(super) struct ClearBlockArgs {
     /// The block's folder for data and snapshots
     #[arg(long)]
     pub work: PathBuf,
+}
+
+// Commands for the processes that the lab starts; not for users.
+
+/// Time limit for the answer of a host on the same network.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Carries out one request and ends the process, because client threads may still run.
+pub(super) fn driver(memory_group: Option<&Path>) -> ExitCode {
+    let (input, output) = match confinement::take_streams() {
+        Ok(streams) => streams,
+        Err(error) => {
+            info!("failed to take over the standard streams: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match driver::main(&driver_parts(), BufReader::new(input), output, memory_group) {
+        Ending::Done => ExitCode::SUCCESS,
+        Ending::Failed | Ending::Abandoned => ExitCode::FAILURE,
+    }
+}
+
+/// Looks whether this host reaches the one whose servers its clients will load; or lets others
+/// look.
+pub(super) fn client_host(words: &ClientHostArgs) -> Result<()> {
+    let address = words.address;
+    if words.listen {
+        let what = || format!("listen at {}", address.ip());
+        let listener = TcpListener::bind(address).with_context(what)?;
+        out!("{}", listener.local_addr().with_context(what)?);
+        io::copy(&mut io::stdin(), &mut io::sink()).context("read standard input")?;
+        return Ok(());
+    }
+    let reached = TcpStream::connect_timeout(&address, PATIENCE).map(drop);
+    reached.with_context(|| format!("connect to {address}"))
+}
+
+pub(super) fn warden() -> ExitCode {
+    warden::main()
+}
+
+pub(super) fn sqlite_process() -> ExitCode {
+    dbms::sqlite_process(io::stdin().lock(), io::stdout())
+}
+
+pub(super) fn rocksdb_process() -> ExitCode {
+    dbms::rocksdb_process(io::stdin().lock(), io::stdout())
+}
+
+pub(super) fn spinner() -> Result<()> {
+    spinner::serve(io::stdin(), &mut io::stdout()).context("keep CPUs awake")
+}
+
+/// Prints the declarations of a script or a program as JSON; errors go only to stderr.
+pub(super) fn look(declared: Result<String, String>) -> ExitCode {
+    match declared {
+        Ok(declared) => {
+            out!("{declared}");
+            ExitCode::SUCCESS
+        }
+        Err(fault) => {
+            info!("{fault}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -11,15 +11,12 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use crate::cli::args::{Folders, GuestOptions, RuleOptions, share};
-use crate::cli::compared::Compared;
+use crate::cli::folders::{self, valgrind_for};
 use crate::cli::hosts::Hosts;
 use crate::cli::measure::{self, COUNTING_PASS, SHORT_STEPS};
-use crate::cli::program::valgrind_for;
-use crate::cli::workload_args::{Switch, WorkloadArgs, duration, whole};
-use crate::cli::{
-    brought, builds, bundle, completion, exit, folders, gate, layout_tau, own_workload, print,
-    report, source_tree,
-};
+use crate::cli::parts::{Switch, WorkloadArgs, duration, whole};
+use crate::cli::report::{self, Compared};
+use crate::cli::{bisect, builds, bundle, exit, gate, help, own_workload, questions, terminal};
 use rqps_analysis::comparison::StepComparison;
 use rqps_analysis::counted::{FunctionComparison, TotalChange};
 use rqps_analysis::gate::{Assessment, GateOutcome};
@@ -56,7 +53,7 @@ const ONE_OTHER_IN: usize = 4;
 
 /// `rqps check`.
 pub(super) fn check(words: &CheckArgs) -> Result<u8> {
-    let targets = source_tree::sides(&words.targets)?;
+    let targets = builds::sides(&words.targets)?;
     let draft = draft(words, &targets)?;
     let all = steps(&draft)?;
     let budget = words.budget.as_secs_f64();
@@ -149,7 +146,7 @@ fn draft(said: &CheckArgs, targets: &[String]) -> Result<PlanDraft> {
     let mut draft = measure::drafted(targets, &shape)?.0;
     let mut rules = gate::said(&said.rules).unwrap_or_default();
     if rules.tau.is_none() {
-        rules.tau = layout_tau::tau(&draft.targets, &said.folders, said.rules.delta)?;
+        rules.tau = bisect::tau(&draft.targets, &said.folders, said.rules.delta)?;
     }
     rules.instructions = said.instructions;
     draft.gate = Some(rules);
@@ -229,7 +226,7 @@ fn end_seconds(budget: f64) -> f64 {
 
 /// Carries out a plan. True if the user stopped it.
 fn run(plan: &Plan, words: &CheckArgs, out: &Path, later: f64) -> Result<bool> {
-    let consent = brought::own(plan, &words.folders)?;
+    let consent = questions::own(plan, &words.folders)?;
     let folders = Folders { out: Some(out.to_owned()), ..words.folders.clone() };
     let place = (&folders, Hosts::default(), &consent);
     let (stored, _) = results::read_calibrations(&folders::calibrations());
@@ -440,7 +437,7 @@ impl Checked<'_> {
 
 fn print_json(checked: &Checked) -> Result<u8> {
     let text = serde_json::to_string_pretty(checked).context("print the verdict")?;
-    print::escaped(format!("{}\n", escape::json(&text)).as_bytes())?;
+    terminal::escaped(format!("{}\n", escape::json(&text)).as_bytes())?;
     Ok(checked.exit)
 }
 
@@ -460,7 +457,7 @@ pub(super) struct CheckArgs {
     /// The sides, that before the change first: commits (HEAD~1 HEAD, main..) in the git repository
     /// of a DBMS, or targets as for `compare` [default: HEAD and the work tree; HEAD~1 and HEAD if
     /// it has no changes]
-    #[arg(value_name = "TARGET", add = ArgValueCompleter::new(completion::targets))]
+    #[arg(value_name = "TARGET", add = ArgValueCompleter::new(help::targets))]
     pub targets: Vec<String>,
     /// Time for everything after the builds
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
@@ -472,15 +469,15 @@ pub(super) struct CheckArgs {
     #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     pub instructions: Option<f64>,
     /// Benchmark, as for `compare` [default: sysbench; kv for RocksDB and Speedb]
-    #[arg(long, value_name = "NAME", add = ArgValueCompleter::new(completion::benchmark))]
+    #[arg(long, value_name = "NAME", add = ArgValueCompleter::new(help::benchmark))]
     pub bench: Option<String>,
     /// Choose among steps whose name matches; !GLOB excludes; repeatable
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
-    #[arg(add = ArgValueCompleter::new(completion::steps))]
+    #[arg(add = ArgValueCompleter::new(help::steps))]
     pub steps: Vec<String>,
     /// Change one setting of the workload, such as rows=1M; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
-    #[arg(add = ArgValueCompleter::new(completion::settings))]
+    #[arg(add = ArgValueCompleter::new(help::settings))]
     pub settings: Vec<String>,
     /// Seed of the data, the statements and the sample of steps
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>)]

@@ -6,9 +6,9 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::cli::args::Folders;
-use crate::cli::program::program;
-use crate::cli::workload_args::{HOSTS, WorkloadArgs};
-use crate::cli::{exit, folders};
+use crate::cli::exit;
+use crate::cli::folders::{self, program};
+use crate::cli::parts::{HOSTS, WorkloadArgs};
 use rqps_lab::lab::{self, BlockState, RemoteHosts, SlurmPartition, SshHosts, Transport};
 use rqps_lab::plan::Plan;
 use rqps_model::client_hosts::HostsOfClients;

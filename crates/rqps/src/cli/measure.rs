@@ -9,20 +9,17 @@ use anyhow::{Context, Result, bail};
 use crate::cli::args::{
     Compare, Count, Folders, GuestOptions, Printed, Quickstart, RuleOptions, RunArgs,
 };
-use crate::cli::brought::{self, Consent, Origin};
-use crate::cli::compared::Compared;
+use crate::cli::folders::{self, execution_options, perf, valgrind_for};
+use crate::cli::forecast::{self, Machine};
 use crate::cli::hosts::{self, Hosts};
-use crate::cli::plan_check::Machine;
-use crate::cli::program::{execution_options, perf, valgrind_for};
-use crate::cli::progress::Display;
-use crate::cli::sweep::Sweep;
-use crate::cli::workload_args::{
-    BlocksWord, IdleWord, InterleaveWord, OrderWord, PlacementWord, Switch, WorkloadArgs,
+use crate::cli::parts::{
+    self, BlocksWord, IdleWord, InterleaveWord, OrderWord, PlacementWord, Sweep, Switch,
+    WorkloadArgs,
 };
-use crate::cli::{
-    ask_password, exit, folders, forecast, gate, layout_tau, own_workload, parts, print, repeat,
-    report, source_tree, target_settings, vector,
-};
+use crate::cli::questions::{self, Consent, Origin};
+use crate::cli::report::{self, Compared};
+use crate::cli::terminal::{self, Display};
+use crate::cli::{bisect, builds, bundle, exit, gate, own_workload, vector};
 use rqps_analysis::ledger;
 use rqps_dbms as dbms;
 use rqps_host::affinity;
@@ -113,7 +110,7 @@ pub(super) fn compare(words: &Compare) -> Result<u8> {
 /// Measures one workload of a comparison.
 fn compare_part(words: &Compare, shape: &WorkloadArgs, folders: &Folders) -> Result<u8> {
     let plan = compared(words, shape, None)?;
-    let consent = brought::own(&plan, folders)?;
+    let consent = questions::own(&plan, folders)?;
     let on = words.hosts.place(folders)?;
     let place = (folders, words.hosts.hosts(on.as_ref()), &consent);
     carry_out(plan, place, &words.guest, words.printed, &words.rules)
@@ -121,7 +118,7 @@ fn compare_part(words: &Compare, shape: &WorkloadArgs, folders: &Folders) -> Res
 
 /// The plan of `rqps compare` and `rqps plan`, for a host with so many CPUs if it is not this one.
 pub(super) fn compared(words: &Compare, shape: &WorkloadArgs, cpus: Option<usize>) -> Result<Plan> {
-    let targets = source_tree::targets(&words.targets)?;
+    let targets = builds::targets(&words.targets)?;
     if targets.is_empty() {
         bail!("compare: name a TARGET or more, such as `rqps compare sqlite sqlite:small-cache`");
     }
@@ -131,7 +128,7 @@ pub(super) fn compared(words: &Compare, shape: &WorkloadArgs, cpus: Option<usize
         plan.loads = plan.usual_loads();
     }
     plan.gate = gate::said(&words.rules);
-    layout_tau::set(&mut plan, words)?;
+    bisect::set(&mut plan, words)?;
     if words.count {
         plan.count = Some(CountingPass { simulate: words.simulate, ..COUNTING_PASS });
     }
@@ -169,12 +166,12 @@ pub(super) fn count(words: &Count) -> Result<u8> {
         options: words.options.clone(),
         ..quickstart_shape()
     };
-    let (mut plan, file) = drafted(&source_tree::targets(&words.targets)?, &shape)?;
+    let (mut plan, file) = drafted(&builds::targets(&words.targets)?, &shape)?;
     plan.workload.counted_statements = Some(words.statements);
     plan.workload.simulated_caches = words.simulate;
     let plan = built(plan.with_counted_loads(), file)?;
     let (guest, rules) = (GuestOptions::default(), RuleOptions::default());
-    let consent = brought::own(&plan, &words.folders)?;
+    let consent = questions::own(&plan, &words.folders)?;
     let place = (&words.folders, Hosts::default(), &consent);
     carry_out(plan, place, &guest, words.printed, &rules)
 }
@@ -198,11 +195,11 @@ pub(super) fn print_plan(words: &Compare) -> Result<u8> {
 }
 
 fn print_one_plan(plan: &Plan, words: &Compare, machine: Option<&Machine>) -> Result<u8> {
-    brought::own(plan, &words.folders)?;
+    questions::own(plan, &words.folders)?;
     let Some(first) = plan.targets.first() else { bail!("plan: no target") };
     let phases = plan.phases(first)?;
     let cost = cost::estimate(plan, &phases);
-    print::data(&file::print(plan)?);
+    terminal::data(&file::print(plan)?);
     out!("# {}", forecast::time(plan, &cost)?);
     for line in forecast::lines(plan, &cost, &words.folders)? {
         out!("# {line}");
@@ -240,7 +237,7 @@ pub(super) fn run(mut words: RunArgs) -> Result<u8> {
         return hosts::status(words.plan());
     }
     if words.plan().is_file() && Bundle::is_meant(words.plan())? {
-        let (plan, folders, consent) = repeat::begin(words)?;
+        let (plan, folders, consent) = bundle::begin(words)?;
         let on = words.hosts.place(&folders)?;
         let place = (&folders, words.hosts.hosts(on.as_ref()), &consent);
         return carry_out(plan, place, &words.guest, words.printed, &words.rules);
@@ -283,7 +280,7 @@ pub(super) fn run(mut words: RunArgs) -> Result<u8> {
     let mut brings_configs = false;
     if words.resume && words.plan().is_dir() {
         folders.out = Some(words.plan().to_owned());
-        if let Some(configs) = repeat::configs(words.plan()) {
+        if let Some(configs) = bundle::configs_in(words.plan()) {
             // A repetition brings its configurations.
             folders.configs = Some(configs);
             brings_configs = true;
@@ -294,7 +291,7 @@ pub(super) fn run(mut words: RunArgs) -> Result<u8> {
     }
     let allow = words.allow.as_deref();
     let origin = Origin { file: &path, allow, bundle: None, brings_configs };
-    let consent = brought::ask(&plan, &origin, &folders)?;
+    let consent = questions::ask(&plan, &origin, &folders)?;
     let on = words.hosts.place(&folders)?;
     let place = (&folders, words.hosts.hosts(on.as_ref()), &consent);
     carry_out(plan, place, &words.guest, words.printed, &words.rules)
@@ -325,7 +322,7 @@ fn drafted_for(
     let spec = said.spec;
     let (mut workload, order) = (spec.workload)(&shape.preset).map_err(anyhow::Error::msg)?;
     own_workload::take(&said, &shape.options, &mut workload)?;
-    let (of_targets, of_workload) = target_settings::divide(&shape.settings)?;
+    let (of_targets, of_workload) = parts::divide(&shape.settings)?;
     for setting in of_workload {
         benchmarks::set(&mut workload, setting)?;
     }
@@ -364,7 +361,7 @@ fn drafted_for(
     benchmarks::finish(&mut workload);
     let preset = (spec.preset)(&shape.preset);
     let mut all = sweep.targets(configured(targets, preset.config)?)?;
-    target_settings::put(&mut all, &of_targets)?;
+    parts::put(&mut all, &of_targets)?;
     let interleave = interleave(shape, &all, &workload, preset.is_published);
     let mut plan = PlanDraft {
         targets: all,
@@ -502,7 +499,7 @@ pub(super) fn measure(
     guest: &GuestOptions,
     calibrations: Vec<Calibration>,
 ) -> Result<(lab::ExecutionSummary, PathBuf)> {
-    let consent = brought::own(&plan, folders)?;
+    let consent = questions::own(&plan, folders)?;
     measure_on(plan, (folders, Hosts::default(), &consent), guest, calibrations, 0.0)
 }
 
@@ -516,7 +513,7 @@ pub(super) fn measure_on(
 ) -> Result<(lab::ExecutionSummary, PathBuf)> {
     vector::check_files(&plan)?;
     own_workload::ask(&plan, guest)?;
-    let passwords = ask_password::of_plan(&plan)?;
+    let passwords = questions::of_plan(&plan)?;
     let labels: Vec<_> = plan.targets.iter().map(|target| target.label.clone()).collect();
     let out = folders::results(folders.out.as_deref(), &labels);
     let has_sittings = plan.sittings.is_some();

@@ -2,55 +2,157 @@
 //! the environment.
 
 #[macro_use]
-mod print;
+mod terminal;
 
 mod args;
-mod ask_password;
 mod bisect;
 mod block;
-mod brought;
 mod builds;
 mod bundle;
+mod causes;
 mod check;
-mod colour;
-mod compared;
-mod completion;
-mod confirm;
+mod convert;
 mod doctor;
-mod doctor_layout;
 mod effect;
-pub(crate) mod exit;
-mod explain;
-mod export;
 mod folders;
 mod forecast;
-mod gap;
 mod gate;
 mod help;
-mod hidden;
-mod history;
 mod hosts;
-mod import;
-mod init;
-mod layout_tau;
 mod measure;
 mod own_workload;
 mod parts;
-mod plan_check;
 mod plans;
-mod program;
-mod progress;
-mod repeat;
+mod questions;
 mod report;
-mod run;
 mod site;
-mod source_tree;
-mod sweep;
-mod target_settings;
 mod vector;
-mod workload_args;
 
-pub(crate) use run::main;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{CommandFactory, Parser};
+
+use crate::cli::args::{Arguments, Command, ProgressForm};
+use rqps_host::child;
+use rqps_lab::benchmarks::{client, lua};
+use rqps_lab::lab::error_text;
+use rqps_lab::plan::words;
+
+/// Documented exit codes, which scripts use.
+pub(crate) mod exit {
+    /// Success.
+    pub(crate) const FINE: u8 = 0;
+    /// `rqps gate`: a regression.
+    pub(crate) const REGRESSION: u8 = 1;
+    /// The command line or the plan file is wrong, or a general prerequisite is missing.
+    pub(crate) const USAGE: u8 = 2;
+    /// `rqps gate`: too many unclear verdicts, or the numbers are not comparable.
+    pub(crate) const NO_VERDICT: u8 = 3;
+    /// A run failed; the other runs are kept.
+    pub(crate) const RUN_FAILED: u8 = 4;
+    /// Stopped by the user.
+    pub(crate) const INTERRUPTED: u8 = 130;
+}
+
+/// Runs the program.
+pub(crate) fn main() -> ExitCode {
+    child::keep_descriptors();
+    match help::answered(Arguments::command) {
+        Ok(true) => return ExitCode::from(exit::FINE),
+        Ok(false) => {}
+        Err(error) => return print_usage(&error),
+    }
+    let arguments = match Arguments::try_parse_from(with_command(std::env::args_os().collect())) {
+        Ok(arguments) => arguments,
+        Err(error) => return print_usage(&error),
+    };
+    let all = &arguments.all;
+    terminal::choose(all.progress.or(all.quiet.then_some(ProgressForm::None)));
+    terminal::choose_color(all.color);
+    match folders::outlive_file_limits().and_then(|()| run(arguments)) {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::from(exit::FINE),
+        Err(error) => {
+            error!("rqps: failed to {}", error_text(&error).trim_end());
+            ExitCode::from(exit::USAGE)
+        }
+    }
+}
+
+/// The words of the command line. Targets without a command are compared.
+fn with_command(mut line: Vec<OsString>) -> Vec<OsString> {
+    let first = line.get(1).and_then(|word| word.to_str()).map(str::to_owned);
+    let is_target = |word: &String| {
+        let is_command = Arguments::command().find_subcommand(word).is_some();
+        !is_command && !word.starts_with('-') && words::targets(std::slice::from_ref(word)).is_ok()
+    };
+    if first.as_ref().is_some_and(is_target) {
+        line.insert(1, "compare".into());
+    }
+    line
+}
+
+/// Prints help and version on stdout with exit code 0, and everything else as an error.
+fn print_usage(error: &clap::Error) -> ExitCode {
+    // If the terminal is gone, there is no way to report it.
+    error.print().ok();
+    ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::FINE })
+}
+
+/// Returns true if the reader stopped early, such as `head`, which is no error.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let broken = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::BrokenPipe;
+    error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>()).any(broken)
+}
+
+fn run(arguments: Arguments) -> Result<ExitCode> {
+    let code = match arguments.command {
+        Command::Quickstart(quickstart) => measure::quickstart(&quickstart),
+        Command::Compare(compare) => measure::compare(&compare),
+        Command::Count(count) => measure::count(&count),
+        Command::Check(words) => check::check(&words),
+        Command::Plan(plan) => measure::print_plan(&plan),
+        Command::Init(words) => own_workload::init(&words),
+        Command::Plans(words) => plans::plans(&words),
+        Command::Run(run) => measure::run(run),
+        Command::Bundle(words) => bundle::write(&words),
+        Command::Report(report) => report::print(&report),
+        Command::Explain(words) => causes::explain(&words),
+        Command::Bisect(words) => bisect::search(&words),
+        Command::Gap(words) => causes::close(&words),
+        Command::History(words) => site::print(&words),
+        Command::Site(words) => site::write(&words),
+        Command::Export(export) => convert::export(&export),
+        Command::Gate(gate) => gate::judge(&gate),
+        Command::Confirm(words) => gate::confirm(words),
+        Command::Doctor(doctor) => doctor::examine(&doctor),
+        Command::Import(import) => convert::import(&import),
+        Command::Vector(args::Vector::VerifyData(words)) => vector::verify(&words),
+        Command::Builds(builds) => builds::list(&builds),
+        Command::Get(get) => builds::get(&get),
+        Command::Help(words) => help::explain(Arguments::command(), words.topic.as_deref()),
+        Command::Completions(words) => help::script(words.shell),
+        Command::Man(words) => help::write_manual(Arguments::command(), &words.folder),
+        Command::Driver(words) => return Ok(block::driver(words.memory_group.as_deref())),
+        Command::SqliteProcess => return Ok(block::sqlite_process()),
+        Command::RocksdbProcess => return Ok(block::rocksdb_process()),
+        Command::Warden => return Ok(block::warden()),
+        Command::ClientHost(words) => block::client_host(&words).map(|()| exit::FINE),
+        Command::Block(words) => block::measure(&words),
+        Command::CheckNode(words) => block::check_node(&words),
+        Command::ClearBlock(words) => block::clear(&words),
+        Command::LookAtClient { program } => {
+            return Ok(block::look(client::driver::declared(&program)));
+        }
+        Command::LookAtLua { script, with_help } => {
+            return Ok(block::look(lua::driver::declared(&script, with_help)));
+        }
+        Command::Spinner => block::spinner().map(|()| exit::FINE),
+    }?;
+    Ok(ExitCode::from(code))
+}
 
 #[cfg(test)]
 mod tests;

@@ -8,10 +8,10 @@ use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::cli::args::CacheFolder;
-use crate::cli::brought::confirm;
-use crate::cli::program::{program, stop_flag};
-use crate::cli::progress::Display;
-use crate::cli::{ask_password, completion, exit, folders};
+use crate::cli::folders::{self, program, stop_flag};
+use crate::cli::questions::{self, confirm};
+use crate::cli::terminal::Display;
+use crate::cli::{exit, help};
 use rqps_bench::sql::steps;
 use rqps_builds::{self as obtain, Cache, PackageClients, Said};
 use rqps_dbms::Interrupt;
@@ -50,14 +50,14 @@ pub(super) struct Plans {
     /// The source and --to, or the old and the new version. A source is the DSN of a server, or a
     /// database file of SQLite (a path, or sqlite:///PATH); versions are targets, as for `compare`
     #[arg(required = true, num_args = 1..=2, value_name = "TARGET")]
-    #[arg(add = ArgValueCompleter::new(completion::targets))]
+    #[arg(add = ArgValueCompleter::new(help::targets))]
     pub targets: Vec<String>,
     /// The new version, for a source
-    #[arg(long, value_name = "TARGET", add = ArgValueCompleter::new(completion::targets))]
+    #[arg(long, value_name = "TARGET", add = ArgValueCompleter::new(help::targets))]
     pub to: Option<String>,
     /// The version that the source is used with [default: that of the server; for a file, the
     /// SQLite in rqps]
-    #[arg(long, value_name = "TARGET", add = ArgValueCompleter::new(completion::targets))]
+    #[arg(long, value_name = "TARGET", add = ArgValueCompleter::new(help::targets))]
     pub from: Option<String>,
     /// A file of SQL statements to plan; repeatable [default: for a DSN of Postgres, the statements
     /// of pg_stat_statements that take most of the time]
@@ -68,7 +68,7 @@ pub(super) struct Plans {
     pub sql: Vec<String>,
     /// The statements of a workload file, as sql:FILE; for two versions also the files of its load
     #[arg(long, value_name = "NAME", help_heading = "Statements")]
-    #[arg(add = ArgValueCompleter::new(completion::benchmark))]
+    #[arg(add = ArgValueCompleter::new(help::benchmark))]
     pub bench: Option<String>,
     /// For two versions: a file of SQL that makes the tables; repeatable
     #[arg(long, value_name = "FILE", help_heading = "Source")]
@@ -337,7 +337,7 @@ fn server(text: &str) -> Result<Dsn> {
     for note in notes {
         info!("rqps: {note}");
     }
-    ask_password::of_server(&mut dsn).with_context(doing)?;
+    questions::of_server(&mut dsn).with_context(doing)?;
     Ok(dsn)
 }
 

@@ -1,6 +1,6 @@
 //! `rqps report`: reports on result folders in one of several formats.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,16 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::cli::args::{self, Printed, Report, RuleOptions};
-use crate::cli::compared::Compared;
 use crate::cli::parts::{self, Pool};
-use crate::cli::{colour, exit, folders, gate, print, repeat};
-use rqps_analysis::Comparison;
+use crate::cli::{bundle, exit, folders, gate, terminal};
+use rqps_analysis::causes::{self, CauseReaders, Causes, TakeCounter};
 use rqps_analysis::comparison::{RunFacts, StepComparison};
+use rqps_analysis::families::{FamilyPart, by_family};
+use rqps_analysis::{Comparison, VerdictOptions};
 use rqps_lab::benchmarks;
-use rqps_model::run::{Run, Second, Status, StepRecord};
+use rqps_lab::lab::error_text;
+use rqps_model::run::{Dataset, Run, Second, Status, StepRecord};
+use rqps_model::verdict::Rules;
 use rqps_report::html::{self, Material, SitePage};
 use rqps_report::{BriefPlace, FamilyReport, Format, ReportOptions, render_text};
 use rqps_results as results;
@@ -119,9 +122,9 @@ fn print_parts(words: &Report, families: Vec<(String, Compared)>) -> Result<u8> 
             fs::write(path, bytes).with_context(|| format!("write {}", path.display()))?;
         }
         None if non_html(words.format) == Some(Format::Text) => {
-            colour::print(&String::from_utf8_lossy(&bytes))?;
+            terminal::print(&String::from_utf8_lossy(&bytes))?;
         }
-        None => print::escaped(&bytes)?,
+        None => terminal::escaped(&bytes)?,
     }
     let comparisons: Vec<&Comparison> = families.iter().map(|(_, it)| &it.comparison).collect();
     Ok(exit_code_of(&comparisons))
@@ -189,8 +192,8 @@ pub(super) fn of_new_results(folder: &Path, printed: Printed, rules: &RuleOption
     let found = written(folder, rules)?;
     let page = folder.join(FILE);
     let Printed { format, full } = printed;
-    match repeat::first_results(folder) {
-        Some(first) if repeat::has_form(format) => repeat::show(folder, &first, &found, format)?,
+    match bundle::first_results(folder) {
+        Some(first) if bundle::has_form(format) => bundle::show(folder, &first, &found, format)?,
         _ if !full && non_html(format) == Some(Format::Text) => {
             return answer(&found, folder);
         }
@@ -213,7 +216,7 @@ pub(super) fn answer(found: &Compared, folder: &Path) -> Result<()> {
     let is_newest = folders::newest().is_ok_and(|newest| is_same(&newest, folder));
     let named = (!is_newest).then(|| folder.to_string_lossy());
     let page = folder.join(FILE);
-    Ok(colour::print(&found.brief(named.as_deref(), Some(&page.to_string_lossy())))?)
+    Ok(terminal::print(&found.brief(named.as_deref(), Some(&page.to_string_lossy())))?)
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {
@@ -253,7 +256,7 @@ impl Compared {
     fn show(&self, format: args::Format) -> Result<()> {
         if non_html(format) == Some(Format::Text) {
             let document = benchmarks::document(&self.comparison, &ReportOptions::default());
-            return Ok(colour::print(&render_text(&document, print::columns()))?);
+            return Ok(terminal::print(&render_text(&document, terminal::columns()))?);
         }
         match non_html(format) {
             Some(format) => {
@@ -261,7 +264,7 @@ impl Compared {
                 benchmarks::write_report(&self.comparison, format, &mut stdout)?;
                 Ok(stdout.flush()?)
             }
-            None => Ok(print::escaped(self.page(Path::new("."))?.as_bytes())?),
+            None => Ok(terminal::escaped(self.page(Path::new("."))?.as_bytes())?),
         }
     }
 
@@ -281,14 +284,14 @@ impl Compared {
             Some(path) => {
                 fs::write(path, text).with_context(|| format!("write {}", path.display()))
             }
-            None if matches!(words.format, args::Format::Text) => Ok(colour::print(&text)?),
-            None => Ok(print::escaped(text.as_bytes())?),
+            None if matches!(words.format, args::Format::Text) => Ok(terminal::print(&text)?),
+            None => Ok(terminal::escaped(text.as_bytes())?),
         }
     }
 
     /// The report in twenty lines; commands find the results as `folder`.
     fn brief(&self, folder: Option<&str>, page: Option<&str>) -> String {
-        let width = print::columns().unwrap_or(BRIEF_COLUMNS);
+        let width = terminal::columns().unwrap_or(BRIEF_COLUMNS);
         rqps_report::brief(&self.comparison, &BriefPlace { width, folder, page })
     }
 
@@ -350,4 +353,107 @@ pub(super) fn relative(from: &Path, to: &Path) -> Result<PathBuf> {
     let up = from.components().skip(shared).map(|_| Path::new("..").as_os_str());
     let down = to.components().skip(shared).map(|part| part.as_os_str());
     Ok(up.chain(down).collect())
+}
+
+// Reads result folders and compares their runs.
+
+/// Result folders and their comparison.
+pub(super) struct Compared {
+    /// All runs.
+    pub dataset: Dataset,
+    /// The comparison of their targets.
+    pub comparison: Comparison,
+}
+
+impl Compared {
+    /// Reads the folders. `baseline` is a label; `None` for the first target of the plan.
+    pub(super) fn read(
+        folders: &[PathBuf],
+        baseline: Option<&str>,
+        rules: Rules,
+    ) -> Result<Compared> {
+        Compared::read_named(folders, baseline, rules, &BTreeMap::new())
+    }
+
+    /// The same with new names of targets by their labels.
+    fn read_named(
+        folders: &[PathBuf],
+        baseline: Option<&str>,
+        rules: Rules,
+        names: &BTreeMap<String, String>,
+    ) -> Result<Compared> {
+        let (mut dataset, measured) =
+            results::read_each(folders, benchmarks::digest).context("read the results")?;
+        rename(&mut dataset, names)?;
+        let baseline = baseline.map(|label| names.get(label).map_or(label, String::as_str));
+        let options = VerdictOptions { baseline: baseline.map(str::to_owned), rules };
+        let comparison = benchmarks::compare_measured(&dataset, measured, &options)
+            .context("compare the runs")?;
+        Ok(Compared { dataset, comparison })
+    }
+
+    /// Reads the folders as one comparison per family of targets, with the family's name.
+    /// `baselines` are labels; a family without one has its first target as baseline.
+    fn read_families(
+        folders: &[PathBuf],
+        baselines: &[String],
+        rules: Rules,
+    ) -> Result<Vec<(String, Compared)>> {
+        let (dataset, measured) =
+            results::read_each(folders, benchmarks::digest).context("read the results")?;
+        let parts = by_family(dataset, measured, baselines)?;
+        let compared = |part: FamilyPart| {
+            let FamilyPart { family, baseline, dataset, measured } = part;
+            let comparison = benchmarks::compare_measured(
+                &dataset,
+                measured,
+                &VerdictOptions { baseline, rules },
+            )
+            .with_context(|| format!("compare the runs of {family}"))?;
+            Ok((family, Compared { dataset, comparison }))
+        };
+        parts.into_iter().map(compared).collect()
+    }
+
+    /// Other differences in these steps of the comparison.
+    pub(super) fn causes(&self, steps: &[&StepComparison]) -> Causes {
+        let settings =
+            |run: &Run| results::settings_of(run).map_err(|error| error_text(&error.into()));
+        let counters = |run: &Run, step: &StepRecord, take: TakeCounter<'_>| {
+            results::each_counter(run, step, take).map_err(|error| error_text(&error.into()))
+        };
+        let readers = CauseReaders { settings: &settings, counters: &counters };
+        causes::find(&self.comparison, &self.dataset, steps, readers)
+    }
+
+    /// Adds other differences to the steps that differ.
+    pub(super) fn explained(mut self) -> Compared {
+        let steps = causes::differing_steps(&self.comparison);
+        self.comparison.causes =
+            if steps.is_empty() { None } else { Some(Box::new(self.causes(&steps))) };
+        self
+    }
+}
+
+/// Gives targets new names by their labels; two targets stay two.
+fn rename(dataset: &mut Dataset, names: &BTreeMap<String, String>) -> Result<()> {
+    let labels = dataset.runs.iter().flat_map(|run| run.record.targets.iter().cloned());
+    let keys = dataset.runs.iter().map(|run| run.record.key.label.clone());
+    let known: BTreeSet<String> = labels.chain(keys).collect();
+    let name = |label: &String| names.get(label).unwrap_or(label).clone();
+    if let Some(label) = names.keys().find(|label| !known.contains(*label)) {
+        let known = Vec::from_iter(known).join(", ");
+        bail!("rename {label}: these folders have no such target; they have {known}");
+    }
+    if known.iter().map(name).collect::<BTreeSet<_>>().len() < known.len() {
+        bail!("rename targets: two of them would have one name");
+    }
+    for run in &mut dataset.runs {
+        let record = &mut run.record;
+        let labels = record.targets.iter_mut();
+        for label in labels.chain([&mut record.key.label, &mut record.target.label]) {
+            *label = name(label);
+        }
+    }
+    Ok(())
 }

@@ -7,8 +7,7 @@ use clap::Parser;
 
 use crate::cli::args::{Arguments, Command, Compare};
 use crate::cli::measure;
-use crate::cli::parts;
-use crate::cli::sweep::Sweep;
+use crate::cli::parts::{self, Sweep};
 use rqps_lab::benchmarks;
 use rqps_lab::plan::words;
 

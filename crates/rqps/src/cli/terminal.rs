@@ -1,18 +1,225 @@
-//! Progress on stderr, with the remaining time: a moving line on a terminal, plain lines elsewhere,
-//! or one JSON object per event for other programs.
+//! Prints for the user. Everything that goes to the terminal passes here, where text of servers,
+//! files and names loses what could steer a terminal or the service that keeps a log.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+use std::{env, fmt};
 
+use clap::ColorChoice;
+use clap::builder::styling::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use crate::cli::args::ProgressForm;
-use crate::cli::print;
 use rqps_lab::lab::Event;
 use rqps_model::benchmark::RateUnit;
 use rqps_model::load::LoadedFile;
 use rqps_model::{escape, units};
+
+/// Prints a note on standard error, unless notes are off.
+macro_rules! info {
+    ($($words:tt)*) => { $crate::cli::terminal::note(format_args!($($words)*)) };
+}
+
+/// Prints an error or a question on standard error, whatever the form of progress.
+macro_rules! error {
+    ($($words:tt)*) => { $crate::cli::terminal::complaint(format_args!($($words)*)) };
+}
+
+/// Prints a line on standard output. A reader that stops early, such as `head`, is no error.
+macro_rules! out {
+    ($($words:tt)*) => { $crate::cli::terminal::output(format_args!($($words)*)) };
+}
+
+/// The form of progress that the command line requests; set once.
+static FORM: OnceLock<ProgressForm> = OnceLock::new();
+
+/// Sets the form of notes and progress.
+pub(super) fn choose(form: Option<ProgressForm>) {
+    if let Some(form) = form {
+        // The second call would be an error of this program, and harmless.
+        let _ = FORM.set(form);
+    }
+}
+
+/// The form of progress that the command line requests.
+pub(super) fn form() -> Option<ProgressForm> {
+    FORM.get().copied()
+}
+
+pub(super) fn note(text: fmt::Arguments<'_>) {
+    match form() {
+        Some(ProgressForm::None) => {}
+        Some(ProgressForm::Json) => event_line(&json!({ "event": "note", "text": plain(text) })),
+        _ => line(text),
+    }
+}
+
+pub(super) fn complaint(text: fmt::Arguments<'_>) {
+    match form() {
+        Some(ProgressForm::Json) => event_line(&json!({ "event": "error", "text": plain(text) })),
+        _ => line(text),
+    }
+}
+
+/// One line of `--progress json`.
+fn event_line(event: &serde_json::Value) {
+    write_line(&escape::json(&event.to_string()));
+}
+
+pub(super) fn output(text: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stdout(), "{}", escape::terminal(&text.to_string()));
+}
+
+/// Prints a text that others read again, such as a plan: as it is, unless a terminal shows it.
+pub(super) fn data(text: &str) {
+    match io::stdout().is_terminal() {
+        true => output(format_args!("{text}")),
+        // A reader that stops early is no error.
+        false => drop(writeln!(io::stdout(), "{text}")),
+    }
+}
+
+/// Prints text on standard output that was escaped for its medium: Markdown, CSV, JSON, HTML.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub(super) fn escaped(text: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text)?;
+    stdout.flush()
+}
+
+/// The columns of the terminal that shows standard output; `None` if none does.
+pub(super) fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// The text without the program's name.
+fn plain(text: fmt::Arguments<'_>) -> String {
+    let text = text.to_string();
+    text.strip_prefix("rqps: ").map_or(text.clone(), str::to_owned)
+}
+
+/// Unlike `eprintln!`, this does not panic without a reader (`rqps compare … 2>&1 | head`), because
+/// hours of measuring continue.
+fn line(text: fmt::Arguments<'_>) {
+    write_line(&escape::terminal(&text.to_string()));
+}
+
+fn write_line(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+// Colours of text reports on a terminal.
+
+static CHOICE: OnceLock<ColorChoice> = OnceLock::new();
+
+/// Verdicts as in reports. The first match counts, so SLOWER-SMALL is before SLOWER.
+const VERDICTS: [(&str, AnsiColor); 12] = [
+    ("SLOWER-SMALL", AnsiColor::Yellow),
+    ("FASTER-SMALL", AnsiColor::Cyan),
+    ("SLOWER", AnsiColor::Red),
+    ("FASTER", AnsiColor::Green),
+    ("WORSE-SMALL", AnsiColor::Yellow),
+    ("BETTER-SMALL", AnsiColor::Cyan),
+    ("WORSE", AnsiColor::Red),
+    ("BETTER", AnsiColor::Green),
+    ("INCONCLUSIVE", AnsiColor::Magenta),
+    ("NO VERDICT", AnsiColor::Magenta),
+    ("FAILED", AnsiColor::Red),
+    ("SAME", AnsiColor::Blue),
+];
+
+/// Stores the choice of the command line.
+pub(super) fn choose_color(choice: ColorChoice) {
+    // The second call would be an error of this program, and harmless.
+    let _ = CHOICE.set(choice);
+}
+
+/// True if standard output gets colours: by the user's choice, otherwise on a terminal unless
+/// NO_COLOR (no-color.org) is set.
+fn wanted() -> bool {
+    match CHOICE.get() {
+        Some(ColorChoice::Always) => true,
+        Some(ColorChoice::Never) => false,
+        _ => {
+            let refused = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+            let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
+            !refused && !dumb && io::stdout().is_terminal()
+        }
+    }
+}
+
+/// Prints a text report on standard output.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub(super) fn print(report: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    // The only codes of a terminal are those that are added here.
+    let report = escape::terminal(report);
+    if wanted() {
+        stdout.write_all(painted(&report).as_bytes())?
+    } else {
+        stdout.write_all(report.as_bytes())?
+    }
+    stdout.flush()
+}
+
+/// The report with bold title and headings, and coloured verdicts.
+fn painted(report: &str) -> String {
+    let mut text = String::with_capacity(report.len() + report.len() / 8);
+    let lines: Vec<&str> = report.lines().collect();
+    for (place, line) in lines.iter().enumerate() {
+        let ruled = lines.get(place + 1).is_some_and(|next| {
+            !next.is_empty()
+                && next.len() >= line.chars().count()
+                && next.bytes().all(|c| c == b'-')
+        });
+        if place == 0 || (ruled && !line.is_empty()) {
+            text.push_str(&styled(line, Style::new().bold()));
+        } else {
+            paint_verdicts(line, &mut text);
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn paint_verdicts(line: &str, text: &mut String) {
+    let mut rest = line;
+    let mut before = None;
+    while let Some(next) = rest.chars().next() {
+        let begins = before.is_none_or(|c: char| !c.is_alphanumeric() && c != '-');
+        let here = |(word, _): &&(&str, AnsiColor)| begins && is_word(rest, word);
+        if let Some((word, colour)) = VERDICTS.iter().find(here) {
+            text.push_str(&styled(word, colour.on_default()));
+            rest = &rest[word.len()..];
+            before = word.chars().last();
+            continue;
+        }
+        text.push(next);
+        before = Some(next);
+        rest = &rest[next.len_utf8()..];
+    }
+}
+
+/// True if the text begins with the whole word.
+fn is_word(text: &str, word: &str) -> bool {
+    text.strip_prefix(word).is_some_and(|after| {
+        after.chars().next().is_none_or(|c| !c.is_alphanumeric() && c != '-' && c != '_')
+    })
+}
+
+fn styled(text: &str, style: Style) -> String {
+    format!("{}{text}{}", style.render(), style.render_reset())
+}
+
+// Progress on stderr, with the remaining time: a moving line on a terminal, plain lines elsewhere,
+// or one JSON object per event for other programs.
 
 /// Minimum interval between plain lines, except for lines worth keeping.
 const PLAIN_PAUSE: Duration = Duration::from_secs(10);
@@ -54,7 +261,7 @@ impl Display {
     }
 
     fn with(template: &str) -> Display {
-        let form = print::form().unwrap_or(if std::io::stderr().is_terminal() {
+        let form = form().unwrap_or(if std::io::stderr().is_terminal() {
             ProgressForm::Bar
         } else {
             ProgressForm::Plain
@@ -81,7 +288,7 @@ impl Display {
         if self.form == ProgressForm::Json
             && let Some(object) = self.object(&event)
         {
-            print::event(&object);
+            event_line(&object);
         }
         match event {
             Event::Note(text) => self.keep(&text),
@@ -216,6 +423,35 @@ impl Drop for Display {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_and_headings_are_painted_and_nothing_else() {
+        let report = "rqps: b relative to a\n\nVerdicts\n--------\nSLOWER-SMALL 0.98 x SLOWERS\n";
+        let expected = "\u{1b}[1mrqps: b relative to a\u{1b}[0m\n\n\u{1b}[1mVerdicts\u{1b}[0m\n\
+                        --------\n\u{1b}[33mSLOWER-SMALL\u{1b}[0m 0.98 x SLOWERS\n";
+        assert_eq!(painted(report), expected);
+    }
+
+    #[test]
+    fn a_report_without_its_colours_is_the_report() {
+        let report = "title\n\nof 4 steps 3 SLOWER, 1 NO VERDICT (SAME: µ)\nq(tau) —\n";
+        let mut plain = String::new();
+        let mut inside = false;
+        for c in painted(report).chars() {
+            match (inside, c) {
+                (false, '\u{1b}') => inside = true,
+                (true, 'm') => inside = false,
+                (false, c) => plain.push(c),
+                (true, _) => {}
+            }
+        }
+        assert_eq!(plain, report);
+    }
+}
+
+#[cfg(test)]
+mod progress_tests {
     use super::*;
 
     fn silent() -> Display {

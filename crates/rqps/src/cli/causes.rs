@@ -6,18 +6,21 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::{Arg, Args, ValueEnum};
 
-use crate::cli::args::Folders;
+use crate::cli::args::{Explain, Folders};
 use crate::cli::bisect::{self, check_step};
 use crate::cli::measure::plan_of;
-use crate::cli::progress::Display;
-use crate::cli::workload_args::{SittingArgs, WorkloadArgs};
-use crate::cli::{exit, folders, hosts, own_workload, print, vector};
+use crate::cli::parts::{SittingArgs, WorkloadArgs};
+use crate::cli::report::{self, Compared};
+use crate::cli::terminal::{self, Display};
+use crate::cli::{exit, folders, gate, hosts, own_workload, vector};
+use rqps_analysis::comparison::StepComparison;
+use rqps_analysis::{Comparison, causes};
 use rqps_lab::campaign::gap::{GapEnd, close as close_gap};
 use rqps_lab::plan::{Interleave, Plan, PlanDraft, file};
 use rqps_model::build::BuildSource;
 use rqps_model::gap::GapRequest;
 use rqps_model::target::Target;
-use rqps_report::{gap_json, gap_text};
+use rqps_report::{explanation, gap_json, gap_text, render_text};
 use rqps_results::GapFolder;
 
 /// The time for everything, if none is given.
@@ -56,7 +59,7 @@ pub(super) fn close(words: &GapArgs) -> Result<u8> {
         GapFormat::Text => gap_text(&gap),
         GapFormat::Json => gap_json(&gap)?,
     };
-    print::escaped(text.as_bytes())?;
+    terminal::escaped(text.as_bytes())?;
     Ok(exit::FINE)
 }
 
@@ -157,4 +160,42 @@ pub(super) fn arrange_options(arg: Arg) -> Arg {
         }
         _ => bisect::hide_options_without_effect(arg),
     }
+}
+
+// `rqps explain`: possible causes of the differences between the builds of a result folder.
+
+/// `rqps explain`.
+pub(super) fn explain(words: &Explain) -> Result<u8> {
+    let folders = folders::or_newest(&words.folders)?;
+    let rules = gate::rules(&folders, &words.rules)?;
+    let mut found = Compared::read(&folders, words.baseline.as_deref(), rules)?;
+    let steps = chosen(&found.comparison, &words.steps)?;
+    if steps.is_empty() {
+        out!("No step has a verdict of a difference. Name a step with --step to see its data.");
+        return Ok(report::exit_code(&found.comparison));
+    }
+    let causes = found.causes(&steps);
+    for fault in &causes.faults {
+        info!("rqps: {fault}");
+    }
+    found.comparison.causes = Some(Box::new(causes));
+    out!("{}", render_text(&explanation(&found.comparison), terminal::columns()).trim_end());
+    Ok(report::exit_code(&found.comparison))
+}
+
+/// The named steps, or those that differ.
+fn chosen<'a>(comparison: &'a Comparison, names: &[String]) -> Result<Vec<&'a StepComparison>> {
+    if names.is_empty() {
+        return Ok(causes::differing_steps(comparison));
+    }
+    let find = |name: &String| {
+        let mut steps = comparison.measured_steps();
+        let Some(step) = steps.find(|step| step.name == *name) else {
+            let known: Vec<&str> =
+                comparison.measured_steps().map(|step| step.name.as_str()).collect();
+            bail!("explain the step {name}: no such step; these folders hold {}", known.join(", "))
+        };
+        Ok(step)
+    };
+    names.iter().map(find).collect()
 }
