@@ -45,9 +45,9 @@ pub struct GapRound {
     pub seconds: f64,
     /// What was measured.
     pub arms: Vec<GapArm>,
-    /// Logarithms of the rates, by block in the order of the arms. Blocks in which one has no rate
-    /// are left out.
-    pub blocks: Vec<Vec<f64>>,
+    /// Logarithms of the rates, by block in the order of the arms; none of one that could not be
+    /// measured.
+    pub blocks: Vec<Vec<Option<f64>>>,
     /// Label of a target → why it could not be measured, in the words of its server.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub faults: BTreeMap<String, String>,

@@ -18,8 +18,6 @@ const RATIO_AT: usize = 57;
 /// Lines of the text at most, and those at its end.
 const LINES: usize = 20;
 const LINES_AT_END: usize = 2;
-/// Lines about undecided groups at most.
-const UNKNOWN_MOST: usize = 3;
 /// Smaller logarithms round to a ratio of 1.000.
 const VISIBLE: f64 = 0.0005;
 
@@ -44,8 +42,9 @@ pub fn gap_text(gap: &Gap) -> String {
         Some(account) => of_account(gap, account, &mut lines),
         None => lines.push(format!("  {}", without_account(gap))),
     }
-    let unknown = gap.unknown.iter().map(of_unknown).collect();
-    lines.extend(at_most(UNKNOWN_MOST, unknown, "groups are undecided"));
+    lines.extend(undecided(&gap.unknown));
+    let unmeasured = gap.unknown.iter().filter(|it| it.interval.is_none());
+    lines.extend(unmeasured.map(|it| format!("too little time for: {}", it.names.join(", "))));
     let refused = gap.impossible.iter().map(|(name, why)| format!("not possible: {name}: {why}"));
     let room = LINES.saturating_sub(lines.len() + LINES_AT_END);
     lines.extend(at_most(room.max(1), refused.collect(), "are not possible"));
@@ -109,14 +108,16 @@ fn without_account(gap: &Gap) -> String {
     }
 }
 
-fn of_unknown(unknown: &Unknown) -> String {
-    let names = unknown.names.join(", ");
-    match unknown.interval {
-        Some(Interval { low, high }) => {
-            format!("undecided, [{}, {}]: {names}", ratio(low), ratio(high))
-        }
-        None => format!("not measured, for want of time: {names}"),
-    }
+/// The settings whose effects may matter or not, and what holds all their intervals.
+fn undecided(all: &[Unknown]) -> Option<String> {
+    let measured = all.iter().filter_map(|it| Some((it.interval?, it.names.join(", "))));
+    let (intervals, names): (Vec<Interval>, Vec<String>) = measured.unzip();
+    let low = intervals.iter().map(|it| it.low).fold(f64::INFINITY, f64::min);
+    let high = intervals.iter().map(|it| it.high).fold(f64::NEG_INFINITY, f64::max);
+    let count = names.len();
+    (count > 0).then(|| {
+        format!("{count} undecided, within [{}, {}]: {}", ratio(low), ratio(high), names.join(", "))
+    })
 }
 
 /// Lines as they are, or the first of them and the number of the others.
@@ -228,12 +229,17 @@ point-query: b relative to a                             0.741 [0.733, 0.748]
         account.effects = vec![effect(0.1, 0.01); 7];
         account.interactions = account.effects.clone();
         account.higher = effect(0.1, 0.01);
-        long.unknown = vec![long.unknown[0].clone(); 9];
+        let interval = |half| Some(Interval { low: -0.01, high: half });
+        let one = |half| Unknown { names: vec!["e".to_owned()], interval: interval(half) };
+        long.unknown.extend((1..9).map(|at| one(f64::from(at) / 100.0)));
         long.impossible = (0..9).map(|at| (at.to_string(), "no".to_owned())).collect();
         let text = gap_text(&long);
         assert_eq!(text.lines().count(), LINES, "{text}");
-        assert!(text.contains("\n7 more groups are undecided (--format json).\n"), "{text}");
-        assert!(text.contains("\n8 more are not possible (--format json).\n"), "{text}");
+        let undecided = "
+8 undecided, within [0.990, 1.083]: e, e, e, e, e, e, e, e
+";
+        assert!(text.contains(undecided), "{text}");
+        assert!(text.contains("\n7 more are not possible (--format json).\n"), "{text}");
     }
 
     #[test]

@@ -114,7 +114,7 @@ fn ends(measuring: &mut Measuring<'_>) -> Result<(GapEnds, GapRound)> {
         if let Some(fault) = round.faults.values().next() {
             bail!("measure the two targets: {fault}");
         }
-        values.extend(round.blocks.iter().map(|block| block[1] - block[0]));
+        values.extend(whole(&round.blocks).iter().map(|block| block[1] - block[0]));
         first.get_or_insert(round);
         let interval = Effect::of(&values, CONFIDENCE).and_then(|effect| effect.interval);
         let is_known =
@@ -130,6 +130,11 @@ fn ends(measuring: &mut Measuring<'_>) -> Result<(GapEnds, GapRound)> {
         }
         _ => bail!("measure the two targets: no block has both of them"),
     }
+}
+
+/// The blocks in which every arm was measured.
+fn whole(blocks: &[Vec<Option<f64>>]) -> Vec<Vec<f64>> {
+    blocks.iter().filter_map(|block| block.iter().copied().collect()).collect()
 }
 
 /// The settings that differ.
@@ -156,18 +161,15 @@ fn cost(measuring: &Measuring<'_>) -> GapCost {
     }
 }
 
-/// Groups of a round for which the budget suffices, if the account of so many changes follows.
-fn groups_that_fit(measuring: &Measuring<'_>, found: usize) -> usize {
-    let account = (Design::new(found.clamp(1, CAUSES_MOST)).arms().count() + 1) as f64;
-    let of_blocks = |arms: f64, blocks: u32| seconds(measuring, 1) * arms * f64::from(blocks);
-    let left = measuring.request().budget_seconds
-        - cost(measuring).seconds
-        - of_blocks(account, ACCOUNT_BLOCKS);
-    let groups = left / of_blocks(1.0, BLOCKS) - 1.0;
-    if groups >= 1.0 { groups as usize } else { 0 }
+/// Pairs of arms for which the budget suffices, if the account of so many changes follows.
+fn pairs_that_fit(measuring: &Measuring<'_>, found: usize) -> usize {
+    let arms = Design::new(found.clamp(1, CAUSES_MOST)).arms().count() + 1;
+    let account = seconds(measuring, arms * ACCOUNT_BLOCKS as usize);
+    let left = measuring.request().budget_seconds - cost(measuring).seconds - account;
+    (left / seconds(measuring, 2)).max(0.0) as usize
 }
 
-/// Changes, or groups of them, that move the rate.
+/// Changes that move the rate.
 fn screened(
     measuring: &mut Measuring<'_>,
     names: &[String],
@@ -176,44 +178,43 @@ fn screened(
 ) -> Result<Vec<Vec<String>>> {
     let least = measuring.request().least.ln_1p();
     let mut screen = Screen::new(names.len(), ScreenRules { least, ..ScreenRules::default() });
-    let named = |members: &[usize]| -> Vec<String> {
-        members.iter().filter_map(|at| names.get(*at).cloned()).collect()
-    };
     loop {
-        let fit = groups_that_fit(measuring, screen.found());
-        let groups = screen.next_round(fit);
-        if groups.is_empty() {
+        let survivors = screen.survivors();
+        let round = screen.next_round(pairs_that_fit(measuring, survivors.len()));
+        if round.is_empty() {
             break;
         }
-        let members: usize = groups.iter().map(Vec::len).sum();
         measuring.note(format!(
-            "{} groups of {members} settings beside {}",
-            groups.len(),
-            gap.base
+            "{} variants of {}, each with about half of {} settings of {}; {} shown to matter so far",
+            round.len(),
+            gap.base,
+            names.len(),
+            gap.goal,
+            survivors.len()
         ));
-        let arms = groups.iter().map(|group| GapArm::Base(named(group)));
-        let arms: Vec<GapArm> = [GapArm::Base(Vec::new())].into_iter().chain(arms).collect();
-        let round = measuring.ask(arms, BLOCKS)?;
+        let taken = |at: &usize| names.get(*at).filter(|it| !possible.refused.contains_key(*it));
+        let arm = |on: &Vec<usize>| GapArm::Base(on.iter().filter_map(taken).cloned().collect());
+        let round = measuring.ask(round.iter().map(arm).collect(), 1)?;
         possible.take_faults(measuring, &round)?;
-        screen.record(groups.len(), &round.blocks);
+        let none = vec![None; round.arms.len()];
+        screen.record(round.blocks.first().unwrap_or(&none));
     }
     if !screen.next_round(1).is_empty() {
         measuring.note("the budget ends the search for more".to_owned());
     }
-    let unmeasured = screen.stop();
-    let refused = |name: &String| possible.refused.contains_key(name);
-    let unknown = |members: &[usize], interval| {
-        let mut names = named(members);
-        names.retain(|name| !refused(name));
-        (!names.is_empty()).then_some(Unknown { names, interval })
+    let name = |found: &Finding| {
+        names.get(found.change).filter(|name| !possible.refused.contains_key(*name)).cloned()
     };
-    gap.unknown.extend(unknown(&unmeasured, None));
-    let undecided = screen.undecided();
-    gap.unknown.extend(undecided.iter().filter_map(|it| unknown(&it.members, Some(it.interval))));
-    let survivors = screen.survivors().into_iter().map(|Finding { members, .. }| {
-        named(&members).into_iter().filter(|name| !refused(name)).collect()
-    });
-    Ok(survivors.filter(|names: &Vec<String>| !names.is_empty()).collect())
+    let (measured, unmeasured): (Vec<Finding>, Vec<Finding>) =
+        screen.undecided().into_iter().partition(|it| it.interval.low.is_finite());
+    let of_one =
+        |it: &Finding| Some(Unknown { names: vec![name(it)?], interval: Some(it.interval) });
+    gap.unknown.extend(measured.iter().filter_map(of_one));
+    let unmeasured: Vec<String> = unmeasured.iter().filter_map(name).collect();
+    if !unmeasured.is_empty() {
+        gap.unknown.push(Unknown { names: unmeasured, interval: None });
+    }
+    Ok(screen.survivors().iter().filter_map(name).map(|name| vec![name]).collect())
 }
 
 /// Measures the survivors alone, without each, and all together, beside both ends.
@@ -252,7 +253,7 @@ fn account(
         if let Some(fault) = round.faults.values().next() {
             bail!("measure settings together that were fine in other groups: {fault}");
         }
-        blocks.extend(round.blocks);
+        blocks.extend(whole(&round.blocks));
         let account = Account::of(&design, &blocks, CONFIDENCE);
         let wide =
             |effect: &Effect| effect.interval.is_none_or(|it| it.high - it.low > 2.0 * least);

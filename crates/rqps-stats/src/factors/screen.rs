@@ -1,245 +1,299 @@
-//! Which of many changes move a value: groups of them are measured beside each other, and those
-//! that move it are split until single changes are left.
-
-use std::collections::VecDeque;
+//! Which of many changes move a value. Each arm of the design has about half of them on, so every
+//! measurement tells about all: with `n` pairs of arms the standard error of each effect is that of
+//! one pair divided by √n, whatever the number of changes.
+//!
+//! Rows are those of a Hadamard matrix (Paley 1933; Plackett and Burman 1946), each beside its
+//! complement (the fold-over of Box and Wilson 1951). The difference of such a pair has no effects
+//! of blocks in it, and no interactions of two changes.
 
 use super::super::{Interval, student, summary};
 
-/// A group that moves the value is split into this number of parts.
-const PARTS: usize = 4;
-/// Up to this number, changes are measured one by one at once.
-const SINGLES_MOST: usize = 6;
+/// Degrees of freedom that the residuals of all changes together must have.
+const RESIDUALS_LEAST: usize = 4;
+/// With fewer changes, most of them may be worth something: nothing is told from their scatter.
+const SPARSE_LEAST: usize = 10;
 
 /// The rules of a screening. Values are logarithms, so differences are shares.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScreenRules {
     /// Smaller effects do not matter.
     pub least: f64,
-    /// A group moves the value if the interval at this confidence does not contain 0.
+    /// A change moves the value if the interval at this confidence does not contain 0.
     pub confidence: f64,
-    /// Blocks of a group at most; then it stays undecided.
-    pub blocks_most: usize,
-    /// Groups that are measured beside each other at most.
-    pub groups_most: usize,
+    /// Pairs at most; what is not decided then stays undecided.
+    pub pairs_most: usize,
+    /// Pairs that are measured beside each other at most.
+    pub pairs_of_round: usize,
 }
 
 impl Default for ScreenRules {
     fn default() -> ScreenRules {
-        ScreenRules { least: 0.01, confidence: 0.99, blocks_most: 12, groups_most: 8 }
+        ScreenRules { least: 0.01, confidence: 0.995, pairs_most: 160, pairs_of_round: 4 }
     }
 }
 
-/// Changes that are on together, and what they do.
-#[derive(Clone, Debug, PartialEq)]
+/// A change and what it does.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Finding {
-    /// Their places.
-    pub members: Vec<usize>,
-    /// The mean effect.
+    /// Its place.
+    pub change: usize,
+    /// Its effect, averaged over the others being on and off.
     pub ln: f64,
     /// Its interval.
     pub interval: Interval,
 }
 
-/// A group at work.
-#[derive(Clone, Debug)]
-struct Group {
-    members: Vec<usize>,
-    /// ln(group / base) by block.
-    values: Vec<f64>,
-    /// The group that it is a part of, by its place in `split`.
-    whole: Option<usize>,
-}
-
-/// A group that was split.
-#[derive(Clone, Debug)]
-struct Split {
-    group: Group,
-    /// Parts that are not decided yet.
-    open: usize,
-    /// True once a part moved the value.
-    is_found: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    Moves,
-    Still,
-    Unsure,
+impl Finding {
+    fn moves(&self) -> bool {
+        self.interval.low > 0.0 || self.interval.high < 0.0
+    }
 }
 
 /// The state of a screening.
 #[derive(Clone, Debug)]
 pub struct Screen {
     rules: ScreenRules,
-    waiting: VecDeque<Group>,
-    split: Vec<Split>,
-    /// Sum of squares of what blocks and arms do not explain, and its degrees of freedom.
-    residual: (f64, usize),
-    survivors: Vec<Group>,
-    undecided: Vec<Group>,
+    changes: usize,
+    /// The prime of the design: it has one row more.
+    prime: usize,
+    /// Rows that were asked for.
+    asked: usize,
+    /// Signs of the changes in a row, and ln(row / its complement).
+    pairs: Vec<(Vec<f64>, f64)>,
 }
 
 impl Screen {
     /// A screening of so many changes.
     pub fn new(changes: usize, rules: ScreenRules) -> Screen {
-        let all: Vec<usize> = (0..changes).collect();
-        let mut screen = Screen {
-            rules,
-            waiting: VecDeque::new(),
-            split: Vec::new(),
-            residual: (0.0, 0),
-            survivors: Vec::new(),
-            undecided: Vec::new(),
-        };
-        // Opposite effects may cancel in the whole, so its parts are measured beside it.
-        let size = if changes <= SINGLES_MOST { 1 } else { changes.div_ceil(PARTS) };
-        for members in all.chunks(size) {
-            screen.waiting.push_back(Group {
-                members: members.to_vec(),
-                values: Vec::new(),
-                whole: None,
-            });
-        }
-        screen
+        let is_prime = |n: usize| (2..n).take_while(|by| by * by <= n).all(|by| !n.is_multiple_of(by));
+        let prime = (changes.max(3)..).find(|n| n % 4 == 3 && is_prime(*n)).unwrap_or(3);
+        Screen { rules, changes, prime, asked: 0, pairs: Vec::new() }
     }
 
-    /// The groups to measure next, each beside the base, and no more than `most`; empty at the end.
+    /// What is on in each arm of the next pairs, at most so many of them: a row, then its
+    /// complement. Empty at the end.
     pub fn next_round(&self, most: usize) -> Vec<Vec<usize>> {
-        let next = self.waiting.iter().take(most.min(self.rules.groups_most));
-        next.map(|group| group.members.clone()).collect()
-    }
-
-    /// Changes that are known to move the value so far, each or as a group.
-    pub fn found(&self) -> usize {
-        self.survivors.len() + self.split.iter().filter(|it| it.open > 0 && !it.is_found).count()
-    }
-
-    /// Takes blocks of so many of the groups that [`Screen::next_round`] asked for: the logarithms
-    /// of the base, then of each group.
-    pub fn record(&mut self, count: usize, blocks: &[Vec<f64>]) {
-        let whole: Vec<&Vec<f64>> =
-            blocks.iter().filter(|block| block.len() == count + 1).collect();
-        let (squares, df) = residual(&whole);
-        self.residual = (self.residual.0 + squares, self.residual.1 + df);
-        let mut round: Vec<Group> = self.waiting.drain(..count).collect();
-        for (at, group) in (1..).zip(&mut round) {
-            group.values.extend(whole.iter().map(|block| block[at] - block[0]));
+        let is_whole = self.asked >= self.rows();
+        let is_over = self.changes == 0 || self.asked >= self.rules.pairs_most.max(self.rows());
+        if is_over || is_whole && self.findings().iter().all(|it| self.is_decided(it)) {
+            return Vec::new();
         }
-        for group in round {
-            match self.fate(&group) {
-                // A round without a block decides nothing, and must not come again for ever.
-                Fate::Unsure
-                    if group.values.len() < self.rules.blocks_most && !whole.is_empty() =>
-                {
-                    self.waiting.push_back(group);
-                }
-                fate => self.settle(group, fate),
+        let rows = (self.asked..).take(most.min(self.rules.pairs_of_round));
+        let arm =
+            |signs: &[f64], sign: f64| (0..self.changes).filter(|at| signs[*at] == sign).collect();
+        rows.flat_map(|row| {
+            let signs = self.signs(row);
+            [arm(&signs, 1.0), arm(&signs, -1.0)]
+        })
+        .collect()
+    }
+
+    /// Takes a block of so many of the arms that [`Screen::next_round`] asked for; `None` where one
+    /// could not be measured. Its pair says nothing then.
+    pub fn record(&mut self, arms: &[Option<f64>]) {
+        for pair in arms.chunks(2) {
+            if let [Some(row), Some(complement)] = pair {
+                self.pairs.push((self.signs(self.asked), row - complement));
             }
+            self.asked += 1;
         }
     }
 
-    /// Gives up what is left: groups that moved the value and were not split to the end count as
-    /// they are. Returns the members of those that were never measured.
-    pub fn stop(&mut self) -> Vec<usize> {
-        let mut unmeasured = Vec::new();
-        while let Some(group) = self.waiting.pop_front() {
-            if group.values.is_empty() {
-                unmeasured.extend(group.members.clone());
-            }
-            self.settle(group, Fate::Unsure);
-        }
-        let survives = |place: &usize| self.survivors.iter().any(|it| it.members.contains(place));
-        unmeasured.retain(|place| !survives(place));
-        unmeasured
-    }
-
-    /// The changes, or groups of them, that move the value: the largest effect first.
+    /// Changes that move the value, the largest effect first.
     pub fn survivors(&self) -> Vec<Finding> {
-        let mut found: Vec<Finding> =
-            self.survivors.iter().map(|group| self.finding(group)).collect();
+        let mut found = self.findings();
+        found.retain(Finding::moves);
         found.sort_by(|a, b| b.ln.abs().total_cmp(&a.ln.abs()));
         found
     }
 
-    /// Groups of which nothing can be said.
+    /// Changes of which nothing can be said.
     pub fn undecided(&self) -> Vec<Finding> {
-        let measured = self.undecided.iter().filter(|group| !group.values.is_empty());
-        measured.map(|group| self.finding(group)).collect()
+        self.findings().into_iter().filter(|it| !self.is_decided(it)).collect()
     }
 
-    fn settle(&mut self, group: Group, fate: Fate) {
-        let whole = group.whole;
-        let moves = fate == Fate::Moves;
-        if moves && group.members.len() > 1 {
-            let size = group.members.len().div_ceil(PARTS);
-            let parts: Vec<Vec<usize>> =
-                group.members.chunks(size).map(<[usize]>::to_vec).collect();
-            let place = self.split.len();
-            self.split.push(Split { group, open: parts.len(), is_found: false });
-            let part = |members| Group { members, values: Vec::new(), whole: Some(place) };
-            self.waiting.extend(parts.into_iter().map(part));
-        } else if moves {
-            self.survivors.push(group);
-        } else if fate == Fate::Unsure {
-            self.undecided.push(group);
-        }
-        let Some(split) = whole.and_then(|at| self.split.get_mut(at)) else { return };
-        split.open -= 1;
-        split.is_found |= moves;
-        if split.open == 0 && !split.is_found {
-            // No part moves the value alone: they do it together.
-            let group = split.group.clone();
-            self.undecided.retain(|part| part.whole != whole);
-            self.survivors.push(group);
-        }
+    fn is_decided(&self, finding: &Finding) -> bool {
+        let Interval { low, high } = finding.interval;
+        finding.moves() || low > -self.rules.least && high < self.rules.least
     }
 
-    fn fate(&self, group: &Group) -> Fate {
-        let Finding { interval: Interval { low, high }, .. } = self.finding(group);
-        if low > 0.0 || high < 0.0 {
-            Fate::Moves
-        } else if low > -self.rules.least && high < self.rules.least {
-            Fate::Still
-        } else {
-            Fate::Unsure
-        }
+    fn rows(&self) -> usize {
+        self.prime + 1
     }
 
-    /// The scatter is that of all arms of all rounds: they are the same build beside itself.
-    fn finding(&self, group: &Group) -> Finding {
-        let ln = if group.values.is_empty() { 0.0 } else { summary::mean(&group.values) };
-        let (squares, df) = self.residual;
-        let half = match (df, group.values.len()) {
-            (0, _) | (_, 0) => f64::INFINITY,
-            (df, n) => {
-                let t = student::quantile(0.5 + self.rules.confidence / 2.0, df as f64);
-                t * (2.0 * squares / (df * n) as f64).sqrt()
+    /// Signs of the changes in a row. Each turn of the design has them in other columns, so that
+    /// what three of them do together is not added to the same one again.
+    fn signs(&self, row: usize) -> Vec<f64> {
+        let (turn, row) = (row / self.rows() + 1, row % self.rows());
+        let sign = |change: usize| {
+            let column = 1 + change * turn % self.prime;
+            let is_square = |n: usize| (1..self.prime).any(|it| it * it % self.prime == n);
+            if row == 0 {
+                1.0
+            } else if row == column || is_square((self.prime + row - column) % self.prime) {
+                -1.0
+            } else {
+                1.0
             }
         };
-        Finding {
-            members: group.members.clone(),
-            ln,
-            interval: Interval { low: ln - half, high: ln + half },
+        (0..self.changes).map(sign).collect()
+    }
+
+    /// Each change with its effect and interval; an endless one where too little was measured.
+    fn findings(&self) -> Vec<Finding> {
+        let spare = self.pairs.len().saturating_sub(self.changes + 1);
+        // Contrasts without effect have the degrees of freedom of a third of all (Lenth).
+        if spare >= RESIDUALS_LEAST.max(self.changes / 3) {
+            let fit = Fit::of(&self.pairs, (0..self.changes).collect());
+            let scale = (fit.residuals.iter().map(|it| it * it).sum::<f64>() / spare as f64).sqrt();
+            return self.judged(&fit, scale, spare as f64);
         }
+        let mut fit = Fit::of(&self.pairs, Vec::new());
+        loop {
+            let contrasts = fit.contrasts(&self.pairs, self.changes);
+            let sizes: Vec<f64> = contrasts.iter().map(|it| it.standard().abs()).collect();
+            let df =
+                sizes.len().min(self.pairs.len().saturating_sub(1 + fit.active.len())) as f64 / 3.0;
+            let scale = pseudo_error(&sizes);
+            if self.changes < SPARSE_LEAST || df < 1.0 {
+                return self.judged(&fit, f64::INFINITY, 1.0);
+            }
+            let largest =
+                contrasts.iter().max_by(|a, b| a.standard().abs().total_cmp(&b.standard().abs()));
+            match largest {
+                Some(one) if one.standard().abs() > self.t(df) * scale => {
+                    let active = fit.active.iter().copied().chain([one.change]).collect();
+                    fit = Fit::of(&self.pairs, active);
+                }
+                _ => return self.judged(&fit, scale, df),
+            }
+        }
+    }
+
+    fn t(&self, df: f64) -> f64 {
+        student::quantile(0.5 + self.rules.confidence / 2.0, df)
+    }
+
+    /// All changes, with intervals for this scatter of a pair.
+    fn judged(&self, fit: &Fit, scale: f64, df: f64) -> Vec<Finding> {
+        let finding = |one: Contrast| {
+            let half =
+                if scale.is_finite() { self.t(df) * scale / one.weight.sqrt() } else { scale };
+            let interval = Interval { low: one.ln - half, high: one.ln + half };
+            Finding { change: one.change, ln: one.ln, interval }
+        };
+        let mut all: Vec<Finding> =
+            fit.contrasts(&self.pairs, self.changes).into_iter().map(finding).collect();
+        all.extend(fit.effects().map(finding));
+        all.sort_by_key(|finding| finding.change);
+        all
     }
 }
 
-/// Sum of squares beyond the means of blocks and arms, and its degrees of freedom.
-fn residual(blocks: &[&Vec<f64>]) -> (f64, usize) {
-    let Some(arms) = blocks.first().map(|block| block.len()) else { return (0.0, 0) };
-    if blocks.len() < 2 {
-        return (0.0, 0);
+/// The standard error of contrasts of which most are nothing but noise (Lenth 1989).
+fn pseudo_error(sizes: &[f64]) -> f64 {
+    let first = 1.5 * summary::median(sizes).unwrap_or(f64::INFINITY);
+    let small: Vec<f64> = sizes.iter().copied().filter(|size| *size < 2.5 * first).collect();
+    1.5 * summary::median(&small).unwrap_or(f64::INFINITY)
+}
+
+/// The effect of one change.
+#[derive(Clone, Copy, Debug)]
+struct Contrast {
+    change: usize,
+    ln: f64,
+    /// The variance of a pair divided by that of `ln`.
+    weight: f64,
+}
+
+impl Contrast {
+    /// The effect in the unit of a pair's scatter.
+    fn standard(&self) -> f64 {
+        self.ln * self.weight.sqrt()
     }
-    let of_block: Vec<f64> = blocks.iter().map(|block| summary::mean(block)).collect();
-    let grand = summary::mean(&of_block);
-    let of_arm =
-        |arm: usize| summary::mean(&blocks.iter().map(|block| block[arm]).collect::<Vec<f64>>());
-    let mut squares = 0.0;
-    for arm in 0..arms {
-        let mean = of_arm(arm);
-        for (block, level) in blocks.iter().zip(&of_block) {
-            squares += (block[arm] - mean - level + grand).powi(2);
+}
+
+/// Least squares of pairs on a constant, which is the order within a pair, and some changes.
+struct Fit {
+    active: Vec<usize>,
+    /// Inverse of the normal matrix; the constant comes first.
+    inverse: Vec<Vec<f64>>,
+    coefficients: Vec<f64>,
+    residuals: Vec<f64>,
+}
+
+impl Fit {
+    fn of(pairs: &[(Vec<f64>, f64)], active: Vec<usize>) -> Fit {
+        let rows: Vec<Vec<f64>> = pairs.iter().map(|(signs, _)| known(signs, &active)).collect();
+        let width = active.len() + 1;
+        let sum = |of: &dyn Fn(usize) -> f64| (0..rows.len()).map(of).sum::<f64>();
+        let normal = (0..width)
+            .map(|a| (0..width).map(|b| sum(&|row| rows[row][a] * rows[row][b])).collect());
+        let inverse = inverted(normal.collect());
+        let moments: Vec<f64> =
+            (0..width).map(|a| sum(&|row| rows[row][a] * pairs[row].1)).collect();
+        let coefficients: Vec<f64> = inverse.iter().map(|line| dot(line, &moments)).collect();
+        let residuals = rows.iter().zip(pairs).map(|(row, (_, ln))| ln - dot(row, &coefficients));
+        let residuals = residuals.collect();
+        Fit { active, inverse, coefficients, residuals }
+    }
+
+    /// The changes of the fit.
+    fn effects(&self) -> impl Iterator<Item = Contrast> + '_ {
+        (1..).zip(&self.active).map(|(at, change)| Contrast {
+            change: *change,
+            ln: self.coefficients[at],
+            // Of two changes that were always on together, nothing is known.
+            weight: if self.inverse[at][at] > 0.0 { 1.0 / self.inverse[at][at] } else { 0.0 },
+        })
+    }
+
+    /// Each other change, as it would be if it alone joined the fit.
+    fn contrasts(&self, pairs: &[(Vec<f64>, f64)], changes: usize) -> Vec<Contrast> {
+        let others = (0..changes).filter(|change| !self.active.contains(change));
+        let contrast = |change: usize| {
+            let column = pairs.iter().map(|(signs, _)| signs[change]);
+            let mut shared = vec![0.0; self.active.len() + 1];
+            for ((signs, _), sign) in pairs.iter().zip(column.clone()) {
+                let row = known(signs, &self.active);
+                shared.iter_mut().zip(row).for_each(|(sum, of_row)| *sum += sign * of_row);
+            }
+            let explained: f64 =
+                self.inverse.iter().zip(&shared).map(|(line, by)| by * dot(line, &shared)).sum();
+            let weight = (pairs.len() as f64 - explained).max(1e-9);
+            let moment: f64 = column.zip(&self.residuals).map(|(sign, rest)| sign * rest).sum();
+            Contrast { change, ln: moment / weight, weight }
+        };
+        others.map(contrast).collect()
+    }
+}
+
+/// The row of a fit: the constant, then the signs of its changes.
+fn known(signs: &[f64], active: &[usize]) -> Vec<f64> {
+    [1.0].into_iter().chain(active.iter().map(|change| signs[*change])).collect()
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// The inverse of a positive definite matrix, by elimination; zeros for a row that follows from
+/// others.
+fn inverted(mut matrix: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+    let width = matrix.len();
+    for (at, line) in matrix.iter_mut().enumerate() {
+        line.extend((0..width).map(|other| f64::from(u8::from(other == at))));
+    }
+    for at in 0..width {
+        let pivot = matrix[at][at];
+        let scale = if pivot > 1e-9 { 1.0 / pivot } else { 0.0 };
+        matrix[at].iter_mut().for_each(|cell| *cell *= scale);
+        let line = matrix[at].clone();
+        let others = matrix.iter_mut().enumerate().filter(|(other, _)| *other != at);
+        for (_, row) in others {
+            let by = row[at];
+            row.iter_mut().zip(&line).for_each(|(cell, of)| *cell -= by * of);
         }
     }
-    (squares, (blocks.len() - 1) * (arms - 1))
+    matrix.into_iter().map(|line| line[width..].to_vec()).collect()
 }

@@ -35,17 +35,23 @@ impl World {
     }
 
     fn screened(&self, rng: &mut Rng) -> Vec<Vec<usize>> {
+        self.screen(usize::MAX, rng).survivors().iter().map(|it| vec![it.change]).collect()
+    }
+
+    /// A screening with so many pairs at most.
+    fn screen(&self, pairs: usize, rng: &mut Rng) -> Screen {
         let mut screen = Screen::new(self.settings, ScreenRules::default());
+        let mut left = pairs;
         loop {
-            let groups = screen.next_round(usize::MAX);
-            if groups.is_empty() {
-                break;
+            let arms = screen.next_round(left);
+            if arms.is_empty() {
+                return screen;
             }
-            let levels = groups.iter().map(|group| self.level(group));
-            let levels: Vec<f64> = [0.0].into_iter().chain(levels).collect();
-            screen.record(groups.len(), &self.blocks(&levels, 4, rng));
+            left -= arms.len() / 2;
+            let levels: Vec<f64> = arms.iter().map(|arm| self.level(arm)).collect();
+            let block = self.blocks(&levels, 1, rng).remove(0);
+            screen.record(&block.into_iter().map(Some).collect::<Vec<_>>());
         }
-        screen.survivors().into_iter().map(|found| found.members).collect()
     }
 
     fn account(&self, factors: &[Vec<usize>], blocks: usize, rng: &mut Rng) -> Account {
@@ -69,19 +75,23 @@ impl World {
     }
 }
 
+/// 40 settings in some order, of which the first five matter, and the first two more together.
+fn five_of_forty(noise: f64, rng: &mut Rng) -> (Vec<usize>, World) {
+    let mut order: Vec<usize> = (0..40).collect();
+    for at in (1..40).rev() {
+        order.swap(at, rng.below(at as u64 + 1) as usize);
+    }
+    let effects = order.iter().copied().zip([0.10, 0.06, -0.04, 0.03, 0.025]).collect();
+    let pairs = vec![(order[0], order[1], 0.05)];
+    (order, World { settings: 40, effects, pairs, rest: 0.02, noise })
+}
+
 #[test]
 fn five_of_forty_are_found_and_the_sum_is_the_whole() {
     let (campaigns, mut found, mut wrong, mut covered) = (60, 0, 0, 0);
     for seed in 0..campaigns {
         let mut rng = Rng::new(seed);
-        let mut order: Vec<usize> = (0..40).collect();
-        for at in (1..40).rev() {
-            order.swap(at, rng.below(at as u64 + 1) as usize);
-        }
-        let sizes = [0.10, 0.06, -0.04, 0.03, 0.025];
-        let effects: Vec<(usize, f64)> = order.iter().copied().zip(sizes).collect();
-        let pairs = vec![(order[0], order[1], 0.05)];
-        let world = World { settings: 40, effects, pairs, rest: 0.02, noise: 0.004 };
+        let (order, world) = five_of_forty(0.004, &mut rng);
         let survivors = world.screened(&mut rng);
         let account = world.account(&survivors, 6, &mut rng);
         for (members, effect) in survivors.iter().zip(&account.effects) {
@@ -97,18 +107,34 @@ fn five_of_forty_are_found_and_the_sum_is_the_whole() {
         let truth = world.level(&all) + world.rest - world.level(&explained);
         covered += usize::from(rest.low <= truth && truth <= rest.high);
     }
-    assert!(found >= 290, "{found} of 300 settings found");
+
+    assert_eq!(found, 300);
     assert!(wrong <= 3, "{wrong} settings without effect in {campaigns} campaigns");
     assert!(covered >= 51, "the interval of the rest covers in {covered} of {campaigns}");
+}
+
+/// On a busy host a run scatters by 2 %, and the budget is about 100 runs.
+#[test]
+fn five_of_forty_are_found_on_a_busy_host() {
+    let (mut found, mut others) = (0, 0);
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let (order, world) = five_of_forty(0.02, &mut rng);
+        let survivors = world.screen(48, &mut rng).survivors();
+        let real = survivors.iter().filter(|it| order[..5].contains(&it.change)).count();
+        (found, others) = (found + real, others + survivors.len() - real);
+    }
+    assert!(found >= 297, "{found} of 300 settings found");
+    assert!(others <= 18, "{others} of 2100 settings without effect, before the account");
 }
 
 #[test]
 fn two_that_matter_only_together_are_found() {
     let pairs = vec![(3, 4, 0.08)];
     let world = World { settings: 20, effects: Vec::new(), pairs, rest: 0.0, noise: 0.003 };
-    let survivors = world.screened(&mut Rng::new(5));
-    // Parts that have only one of them are still, so their whole is one change.
-    assert_eq!(survivors, [vec![0, 1, 2, 3, 4]]);
+    let mut survivors = world.screened(&mut Rng::new(5));
+    survivors.sort();
+    assert_eq!(survivors, [[3], [4]]);
 }
 
 #[test]
@@ -154,19 +180,23 @@ fn shapley_values_are_averages_over_all_orders() {
 }
 
 #[test]
-fn groups_that_time_does_not_suffice_for_are_named() {
-    let world =
-        World { settings: 40, effects: vec![(7, 0.1)], pairs: Vec::new(), rest: 0.0, noise: 0.003 };
-    let mut screen = Screen::new(40, ScreenRules::default());
-    assert_eq!(screen.next_round(8).len(), 4);
-    let levels: Vec<f64> =
-        [vec![]].into_iter().chain(screen.next_round(8)).map(|group| world.level(&group)).collect();
-    screen.record(4, &world.blocks(&levels, 6, &mut Rng::new(3)));
-    assert_eq!(screen.stop(), Vec::<usize>::new());
-    let survivors = screen.survivors();
-    assert_eq!(survivors.len(), 1);
-    assert_eq!(survivors[0].members, (0..10).collect::<Vec<_>>());
-    let mut none = Screen::new(3, ScreenRules::default());
-    assert_eq!(none.stop(), [0, 1, 2]);
-    assert!(none.survivors().is_empty() && none.undecided().is_empty());
+fn what_time_does_not_suffice_for_is_named() {
+    let effects = vec![(7, 0.1)];
+    let world = World { settings: 40, effects, pairs: Vec::new(), rest: 0.0, noise: 0.003 };
+    let screen = world.screen(2, &mut Rng::new(3));
+    assert!(screen.survivors().is_empty());
+    assert_eq!(screen.undecided().len(), 40);
+    assert!(Screen::new(0, ScreenRules::default()).next_round(9).is_empty());
+}
+
+#[test]
+fn arms_that_could_not_be_measured_say_nothing() {
+    let mut screen = Screen::new(3, ScreenRules::default());
+    let mut rounds = 0;
+    while !screen.next_round(9).is_empty() {
+        screen.record(&[Some(1.0), None, None, Some(1.0)]);
+        rounds += 1;
+    }
+    assert!((2..100).contains(&rounds), "{rounds}");
+    assert!(screen.undecided().iter().all(|it| it.interval.high == f64::INFINITY));
 }

@@ -122,23 +122,26 @@ impl<'a> Measuring<'a> {
         let mut configs = self.options.configs.clone();
         let (name, text) = config::written(base.dbms, &base.config, &configs)?;
         let (mut targets, mut shared) = (Vec::new(), BTreeMap::new());
-        let has_base = arms.contains(&GapArm::Base(Vec::new()));
+        // The first one that loads what the base would load.
+        let mut lender: Option<String> = None;
         for (number, arm) in (1..).zip(arms) {
-            let mut target = match arm {
-                GapArm::Goal => goal.clone(),
-                GapArm::Base(_) => base.clone(),
+            let GapArm::Base(names) = arm else {
+                targets.push(goal.clone());
+                continue;
             };
-            if let GapArm::Base(names) = arm
-                && !names.is_empty()
-            {
-                target.label = label_of(base, number);
+            let mut target = Target { label: self.label(arm, number)?, ..base.clone() };
+            let changes: Vec<&Intervention> =
+                names.iter().filter_map(|name| self.changes.get(name)).collect();
+            if !changes.is_empty() {
                 target.config = format!("{name}+{number}");
-                let changes: Vec<&Intervention> =
-                    names.iter().filter_map(|name| self.changes.get(name)).collect();
                 configs.add(base.dbms, &target.config, changed(&text, &changes));
-                if has_base && !changes.iter().any(|change| change.loads_anew) {
-                    shared.insert(target.label.clone(), base.label.clone());
+            }
+            match &lender {
+                _ if changes.iter().any(|change| change.loads_anew) => {}
+                Some(lender) => {
+                    shared.insert(target.label.clone(), lender.clone());
                 }
+                None => lender = Some(target.label.clone()),
             }
             targets.push(target);
         }
@@ -149,8 +152,8 @@ impl<'a> Measuring<'a> {
         Ok((Plan::build(draft)?, configs, shared))
     }
 
-    /// Logarithms of rates, by block in the order of labels; only blocks that have all of them.
-    fn rates(&self, folder: &str, labels: &[String]) -> Result<Vec<Vec<f64>>> {
+    /// Logarithms of rates, by block in the order of labels; `None` where a target has none.
+    fn rates(&self, folder: &str, labels: &[String]) -> Result<Vec<Vec<Option<f64>>>> {
         let dataset = self.read(folder)?;
         if dataset.runs.is_empty() {
             return Ok(Vec::new());
@@ -169,9 +172,9 @@ impl<'a> Measuring<'a> {
             }
         }
         let row = |rates: BTreeMap<&str, f64>| {
-            labels.iter().map(|label| rates.get(label.as_str()).copied()).collect::<Option<_>>()
+            labels.iter().map(|label| rates.get(label.as_str()).copied()).collect()
         };
-        Ok(blocks.into_values().filter_map(row).collect())
+        Ok(blocks.into_values().map(row).collect())
     }
 
     fn read(&self, folder: &str) -> Result<Dataset> {
@@ -200,7 +203,7 @@ impl<'a> Measuring<'a> {
         let (base, goal) = self.ends()?;
         Ok(match arm {
             GapArm::Goal => goal.label.clone(),
-            GapArm::Base(names) if names.is_empty() => base.label.clone(),
+            GapArm::Base(names) if names.is_empty() && number == 1 => base.label.clone(),
             GapArm::Base(_) => label_of(base, number),
         })
     }
