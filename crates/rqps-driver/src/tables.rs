@@ -23,14 +23,15 @@ const TABLES: usize = 200;
 /// Of a table that has this many times the bytes, rows are not even counted.
 const UNCOUNTED: u64 = 64;
 
-/// Tables of the user with their bytes. Those of an extension are its version's.
-const POSTGRES_TABLES: &str = "SELECT n.nspname, c.relname, pg_catalog.pg_table_size(c.oid) \
-    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+/// Tables of the user with their bytes, and whether they are where a name without a schema leads
+/// to. Those of an extension are its version's.
+const POSTGRES_TABLES: &str = "SELECT n.nspname, c.relname, pg_catalog.pg_table_size(c.oid), \
+    CASE WHEN n.nspname = pg_catalog.current_schema() THEN 1 ELSE 0 END FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
     WHERE c.relkind IN ('r', 'm') AND n.nspname <> 'information_schema' \
     AND n.nspname NOT LIKE 'pg\\_%' AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d \
     WHERE d.objid = c.oid AND d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass \
     AND d.deptype = 'e') ORDER BY 1, 2";
-const MYSQL_TABLES: &str = "SELECT TABLE_SCHEMA, TABLE_NAME, DATA_LENGTH \
+const MYSQL_TABLES: &str = "SELECT TABLE_SCHEMA, TABLE_NAME, DATA_LENGTH, 1 \
     FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
     AND TABLE_TYPE = 'BASE TABLE' ORDER BY 1, 2";
 const SQLITE_TABLES: &str = "SELECT NULL, name, sql FROM sqlite_master WHERE type = 'table' \
@@ -41,6 +42,8 @@ struct Found {
     schema: Option<String>,
     name: String,
     bytes: u64,
+    /// True where its name without a schema leads to it.
+    is_near: bool,
 }
 
 /// Sends a record of each table.
@@ -55,7 +58,7 @@ pub(super) fn read<W: Write>(
     let failed = |error| format!("failed to list the tables: {error}");
     let mut found = list(&mut session, dialect).map_err(failed)?;
     if let Some(names) = &task.names {
-        found.retain(|table| names.contains(&table.name));
+        found.retain(|table| table.is_near && names.contains(&table.name));
     }
     found.truncate(TABLES);
     for table in &found {
@@ -80,8 +83,8 @@ fn list(session: &mut Connection, dialect: Dialect) -> Result<Vec<Found>, String
         Dialect::KeyValue | Dialect::Fake => return Ok(Vec::new()),
     };
     let found = rows(sql)?.into_iter().filter_map(|row| {
-        let [schema, name, bytes] = <[_; 3]>::try_from(row).ok()?;
-        Some(Found { schema, name: name?, bytes: number(bytes) })
+        let [schema, name, bytes, near] = <[_; 4]>::try_from(row).ok()?;
+        Some(Found { schema, name: name?, bytes: number(bytes), is_near: number(near) > 0 })
     });
     Ok(found.collect())
 }
@@ -101,7 +104,8 @@ fn sqlite_tables(rows: Vec<Vec<Option<String>>>, bytes: u64) -> Vec<Found> {
         all.any(|(of, _)| name.strip_prefix(of.as_str()).is_some_and(|it| it.starts_with('_')))
     };
     let plain = named.iter().filter(|(name, is_virtual)| !is_virtual && !is_shadow(name));
-    plain.map(|(name, _)| Found { schema: None, name: name.clone(), bytes }).collect()
+    let found = |name: &String| Found { schema: None, name: name.clone(), bytes, is_near: true };
+    plain.map(|(name, _)| found(name)).collect()
 }
 
 /// The record of a table; what went wrong is its note.
@@ -111,9 +115,7 @@ fn record(
     bytes_most: u64,
 ) -> TableRecord {
     let name = match &table.schema {
-        Some(schema) if dialect == Dialect::Postgres && schema != "public" => {
-            format!("{schema}.{}", table.name)
-        }
+        Some(schema) if !table.is_near => format!("{schema}.{}", table.name),
         _ => table.name.clone(),
     };
     let mut record = TableRecord { name, rows: None, content: None, note: None };

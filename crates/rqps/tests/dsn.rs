@@ -231,6 +231,13 @@ impl Theirs {
             assert_eq!(record["status"], "complete", "{record}");
             let words = record["place"].as_str().unwrap_or_default();
             assert!(words.contains(place), "{words}");
+            // Tables of rqps's own, by the names that they have on any other target.
+            let tables = record["tables"].as_array().cloned().unwrap_or_default();
+            let names = tables.iter().filter_map(|table| table["name"].as_str());
+            let mut seen = std::collections::BTreeSet::new();
+            for name in names {
+                assert!(!name.contains('.') && seen.insert(name), "{name}");
+            }
             for step in entries(&run.join("steps")) {
                 if step.extension() == Some("json".as_ref()) {
                     let step = std::fs::read(&step).unwrap();
