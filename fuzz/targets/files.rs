@@ -4,7 +4,7 @@ use std::fs;
 
 use rqps_bench_vector::data::{fvecs, hdf5, npy};
 use rqps_builds::fuzzing;
-use rqps_host::symbols::{Symbols, has_function};
+use rqps_host::perf::{Symbols, has_function};
 use rqps_model::build::Dbms;
 use rqps_results::bundle::Bundle;
 

@@ -12,7 +12,7 @@ use rqps_model::sql_name::Literal;
 use rqps_text::pgbench::{PgbenchProgram, VariableNames};
 use rqps_text::{
     self as user_text, ChangedRelation, CsvReader, CsvRecord, LoadRules, SqlChunk, SqlLexer,
-    SqlPart, SqlSplitter, mysql_dump, toml_reader,
+    SqlPart, SqlSplitter, reading, toml_reader,
 };
 
 use super::{file, text};
@@ -152,7 +152,7 @@ pub(super) fn sql_references(bytes: &[u8]) {
 
 /// Statements of dumps.
 pub(super) fn sql_dump(bytes: &[u8]) {
-    let _ = mysql_dump::judge(bytes);
+    let _ = reading::judge_dumped(bytes);
     let relation = ChangedRelation::table(&text(bytes));
     assert!(relation.is_same(&relation), "{relation:?}");
     for dialect in DIALECTS {

@@ -9,7 +9,7 @@ use crate::event::DriverEvent;
 use crate::part::DriverPart;
 use crate::request::{DriverRequest, RequestBody, VERSION};
 use crate::{confined, load, load_files, load_parts, measure, tables, turns};
-use rqps_host::shared_page::SharedPage;
+use rqps_host::shared_memory::SharedPage;
 use rqps_host::{cgroup, clock};
 use rqps_model::benchmark::StepBody;
 use rqps_model::endpoint::Endpoint;

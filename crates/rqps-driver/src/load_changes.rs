@@ -12,7 +12,7 @@ use crate::sql_file::{self, SqlFile};
 use rqps_model::dialect::Dialect;
 use rqps_model::escape;
 use rqps_model::sql_name::{Literal, TableName};
-use rqps_text::mysql_dump::{self, DumpedStatement};
+use rqps_text::reading::{self, DumpedStatement};
 use rqps_text::{self as user_text, ChangedRelation, LoadRules, RelationKind, SqlChunk};
 
 /// Characters of a refused statement that are shown.
@@ -55,7 +55,7 @@ pub fn check_files(load: &FileLoad, dialect: Dialect) -> Result<(), String> {
         while let Some(chunk) = script.next().map_err(fault)? {
             if let SqlChunk::Statement(sql, line) = chunk
                 && dialect == Dialect::Mysql
-                && mysql_dump::judge(&sql) == DumpedStatement::NamesDatabase
+                && reading::judge_dumped(&sql) == DumpedStatement::NamesDatabase
                 && names_another(&sql, load)
             {
                 let why = another_database(&sql);
@@ -357,7 +357,7 @@ fn judge_dumped(
     dialect: Dialect,
 ) -> Result<Vec<ChangedRelation>, String> {
     let dumped = match dialect {
-        Dialect::Mysql => mysql_dump::judge(sql),
+        Dialect::Mysql => reading::judge_dumped(sql),
         _ => DumpedStatement::Plain,
     };
     match dumped {

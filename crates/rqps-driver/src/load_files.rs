@@ -20,7 +20,7 @@ use rqps_host::tree;
 use rqps_model::dialect::Dialect;
 use rqps_model::load::LoadedFile;
 use rqps_model::run::CpuTime;
-use rqps_text::mysql_dump::{self, DumpedStatement};
+use rqps_text::reading::{self, DumpedStatement};
 use rqps_text::{LoadRules, SqlChunk};
 use rqps_wire::WireError;
 
@@ -356,7 +356,7 @@ fn send(
     let changed;
     let mut sql = sql;
     if dialect == Dialect::Mysql {
-        match mysql_dump::judge(sql) {
+        match reading::judge_dumped(sql) {
             DumpedStatement::Plain => {}
             DumpedStatement::WithoutDefiner(rest) => {
                 note(format!("sent without its DEFINER: {}", shortened(sql)));

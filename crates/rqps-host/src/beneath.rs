@@ -4,6 +4,7 @@
 //! Once code of another user has run in a folder, root works there only by this module: that user
 //! may put a link, a pipe or a hard link in the place of any file at any moment.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
@@ -17,15 +18,16 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::disk::{DEPTH, TOO_DEEP};
 use crate::secret;
-use crate::user::Identity;
+use crate::user::{Identity, User, UserError};
 
 /// A folder is opened as itself, never as what a link leads to.
 const AS_FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// Folders within each other that are removed at once. Each holds a descriptor, and whoever made
 /// them may have made thousands: deeper ones are moved up first.
-const DEPTH: usize = 100;
+const REMOVED_AT_ONCE: usize = 100;
 /// How often others may remove a folder, between its making and its use, before that is an error.
 pub const REMOVALS: u32 = 1000;
 
@@ -339,12 +341,12 @@ impl Folder {
     }
 
     /// Facts of what has this name; of a link itself.
-    pub(super) fn facts_of(&self, name: &OsStr) -> io::Result<Stat> {
+    fn facts_of(&self, name: &OsStr) -> io::Result<Stat> {
         Ok(rustix::fs::statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
     /// Gives a file or link that satisfies `is_theirs` to a user.
-    pub(super) fn give_file(
+    fn give_file(
         &self,
         name: &OsStr,
         to: Identity,
@@ -398,7 +400,7 @@ impl Folder {
             if kind != FileType::Directory && self.unlink(&name)? {
                 continue;
             }
-            if depth == DEPTH {
+            if depth == REMOVED_AT_ONCE {
                 let up = format!(".{}", secret::name()?);
                 rustix::fs::renameat(&self.file, &name, &top.file, up)?;
                 moved = true;
@@ -527,10 +529,89 @@ fn single(name: &OsStr) -> io::Result<()> {
     }
 }
 
+// Gives folders to another user, with all that is in them.
+
+/// Gives a folder and all in it to `user`, by descriptors. Links are changed, not followed. A file
+/// that has a name outside of the folder stays whose it is, and is an error: who could write there
+/// may have given a file of others a name in it. What root gets, nobody else can write to any more,
+/// whatever its old owner allowed.
+pub fn chown_tree(path: &Path, user: &User) -> Result<(), UserError> {
+    let fault = |source| {
+        let (path, user) = (path.to_owned(), user.name.clone());
+        UserError::Chown { path, user, source }
+    };
+    let folder = Folder::open(path).map_err(fault)?;
+    let mut names = BTreeMap::new();
+    count_names(&folder, user, &mut names, 0).map_err(fault)?;
+    if names.values().any(|(seen, all)| seen < all) {
+        let why = "a file in it has another name outside of it, so it may be somebody else's";
+        return Err(fault(io::Error::other(why)));
+    }
+    give_all(&folder, user, &names, 0).map_err(fault)
+}
+
+/// Files with several names: how many of them were seen, and how many there are.
+type Names = BTreeMap<(u64, u64), (u64, u64)>;
+
+fn count_names(folder: &Folder, user: &User, names: &mut Names, depth: usize) -> io::Result<()> {
+    if depth > DEPTH {
+        return Err(io::Error::other(TOO_DEEP));
+    }
+    for entry in folder.entries()? {
+        if entry.kind == FileType::Directory {
+            count_names(&folder.below(Path::new(&entry.name))?, user, names, depth + 1)?;
+            continue;
+        }
+        let facts = folder.facts_of(&entry.name)?;
+        if facts.st_nlink > 1 && facts.st_uid != user.uid {
+            let (file, all) = key(&facts);
+            names.entry(file).or_insert((0, all)).0 += 1;
+        }
+    }
+    Ok(())
+}
+
+/// A folder goes before what is in it, so that its old owner can put nothing in any more.
+fn give_all(folder: &Folder, user: &User, names: &Names, depth: usize) -> io::Result<()> {
+    if depth > DEPTH {
+        return Err(io::Error::other(TOO_DEEP));
+    }
+    folder.give(user.identity())?;
+    if user.uid == 0 {
+        only_own(folder.file())?;
+    }
+    for entry in folder.entries()? {
+        match entry.kind {
+            FileType::Directory => {
+                give_all(&folder.below(Path::new(&entry.name))?, user, names, depth + 1)?;
+            }
+            _ => folder.give_file(&entry.name, user.identity(), |facts| {
+                facts.st_nlink == 1 || facts.st_uid == user.uid || names.contains_key(&key(facts).0)
+            })?,
+        }
+    }
+    Ok(())
+}
+
+/// Takes the right to write from all but the owner.
+fn only_own(file: &File) -> io::Result<()> {
+    let mode = file.metadata()?.mode() & 0o7777;
+    if mode & 0o022 != 0 {
+        rustix::fs::fchmod(file, Mode::from_raw_mode(mode & !0o022))?;
+    }
+    Ok(())
+}
+
+/// The file, and how many names it has.
+#[allow(clippy::useless_conversion, reason = "the types differ by architecture")]
+fn key(facts: &Stat) -> ((u64, u64), u64) {
+    ((u64::from(facts.st_dev), u64::from(facts.st_ino)), u64::from(facts.st_nlink))
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
 
@@ -594,7 +675,7 @@ mod tests {
     fn the_deepest_tree_is_removed() {
         let (work, ours, _) = scene();
         let mut at = ours.below(Path::new("")).unwrap();
-        for _ in 0..3 * DEPTH {
+        for _ in 0..3 * REMOVED_AT_ONCE {
             at = at.make(OsStr::new("d"), 0o700).unwrap();
         }
         at.new_file(OsStr::new("x"), 0o600).unwrap();
@@ -602,5 +683,50 @@ mod tests {
         above.remove(OsStr::new("ours")).unwrap();
         above.remove(OsStr::new("ours")).unwrap();
         assert!(!work.path().join("ours").exists());
+    }
+
+    #[test]
+    fn folders_within_each_other_have_an_end() {
+        let work = tempfile::tempdir().unwrap();
+        let mut folder = work.path().to_owned();
+        (0..=DEPTH + 1).for_each(|_| folder.push("d"));
+        fs::create_dir_all(&folder).unwrap();
+        let own = rustix::process::geteuid().as_raw();
+        let user = User { name: "own".to_owned(), uid: own, gid: own };
+        let said = chown_tree(work.path(), &user).unwrap_err().to_string();
+        assert!(said.contains(TOO_DEEP), "{said}");
+    }
+
+    #[test]
+    fn a_file_with_a_name_elsewhere_is_not_given_away() {
+        let work = tempfile::tempdir().unwrap();
+        let (tree, elsewhere) = (work.path().join("tree"), work.path().join("precious"));
+        fs::create_dir(&tree).unwrap();
+        fs::write(tree.join("a"), "").unwrap();
+        fs::hard_link(tree.join("a"), tree.join("b")).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, tree.join("link")).unwrap();
+        fs::write(&elsewhere, "").unwrap();
+        let root = rustix::process::geteuid().is_root();
+        let stranger = User { name: "stranger".to_owned(), uid: 4_000_000, gid: 4_000_000 };
+        if root {
+            chown_tree(&tree, &stranger).unwrap();
+            assert_eq!(fs::metadata(tree.join("b")).unwrap().uid(), stranger.uid);
+            assert_eq!(fs::metadata(&elsewhere).unwrap().uid(), 0, "a link is not followed");
+        }
+        if root {
+            // Its owner let everybody write, and may have a process that waits for it.
+            for name in ["", "a"] {
+                fs::set_permissions(tree.join(name), fs::Permissions::from_mode(0o777)).unwrap();
+            }
+            chown_tree(&tree, &User { name: "root".to_owned(), uid: 0, gid: 0 }).unwrap();
+            for name in ["", "a"] {
+                let facts = fs::metadata(tree.join(name)).unwrap();
+                assert_eq!((facts.uid(), facts.mode() & 0o777), (0, 0o755), "{name}");
+            }
+        }
+        fs::hard_link(&elsewhere, tree.join("trap")).unwrap();
+        let said = chown_tree(&tree, &stranger).unwrap_err().to_string();
+        assert!(said.contains("another name outside of it"), "{said}");
+        assert_ne!(fs::metadata(&elsewhere).unwrap().uid(), stranger.uid);
     }
 }

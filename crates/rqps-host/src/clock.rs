@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::ClockId;
 
-use crate::shared_page::SharedPage;
+use crate::shared_memory::SharedPage;
 
 /// A source of time.
 pub trait TimeSource: Send + Sync {

@@ -1,8 +1,8 @@
 //! Entries for the fuzz targets (`fuzz/`): readers of texts of the operating system and its tools,
 //! which are private otherwise. Nothing else calls them.
 
-use super::perf_script::ScriptReader;
 use super::{user, warden};
+use crate::perf::ScriptReader;
 
 /// What `perf script` printed: samples, and different stacks.
 pub fn perf_script(text: &str) -> (u64, usize) {

@@ -20,27 +20,18 @@ pub mod disk;
 pub mod fingerprint;
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod give;
-pub mod hardware;
 pub mod host;
-pub mod line_child;
 pub mod lock;
 pub mod mark;
 pub mod noise;
 pub mod perf;
-mod perf_script;
 pub mod plain;
-mod private_folder;
 pub mod proc;
 pub mod process;
-pub mod process_freezer;
-pub mod profile_names;
 pub mod sample;
 pub mod secret;
 pub mod shared_memory;
-pub mod shared_page;
 pub mod spinner;
-pub mod symbols;
 #[cfg(test)]
 mod test_support;
 pub mod tree;

@@ -3,21 +3,20 @@
 #![allow(unsafe_code)] // One block: `pre_exec` in `ProcessSpec::start`.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread;
 use std::time::{Duration, Instant, SystemTime};
+use std::{fs, thread};
 
 use rustix::process::{Resource, Signal, WaitOptions};
 use signal_hook::consts::signal::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::beneath::Folder;
-use crate::private_folder::PrivateFolder;
+use crate::mark::PrivateFolder;
 use crate::process::{ProcessSpec, StopOrder, StopSignal, send, tree};
 use crate::{cgroup, plain, shared_memory};
 

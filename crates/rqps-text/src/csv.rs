@@ -2,8 +2,9 @@
 
 use std::io::BufRead;
 
-use rqps_model::bounded;
 use thiserror::Error;
+
+use rqps_model::bounded;
 
 /// An unreadable record of a CSV file.
 #[derive(Debug, Error)]
@@ -211,6 +212,11 @@ fn trimmed(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
+
+// Texts that are not UTF-8: what their errors say, whatever reads them.
+
+/// The way out of such a text, after its error.
+pub const UTF8_HINT: &str = "\nhint: convert the file, for instance by `iconv -f latin1 -t utf8`";
 
 #[cfg(test)]
 mod tests {

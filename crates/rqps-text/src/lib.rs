@@ -4,26 +4,22 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod admission;
-mod changes;
 mod csv;
 mod lexer;
-pub mod mysql_dump;
 mod ordering;
 pub mod pgbench;
 pub mod reading;
-mod references;
 mod splitter;
 pub mod toml_reader;
-mod utf8;
 
 pub use admission::{
     Admitted, LoadRules, Token, TokenKind, VersionComment, dropped, is_one_statement, plain_modes,
     tokens,
 };
-pub use changes::{ChangedRelation, RelationKind, elsewhere, place_query};
+pub use csv::UTF8_HINT;
 pub use csv::{CsvError, CsvPlace, CsvReader, CsvRecord, cuts};
 pub use lexer::SqlLexer;
+pub use lexer::{SqlPart, parts, words};
 pub use ordering::{KeyedQuery, RowLimit, keyed};
-pub use references::{SqlPart, parts, words};
+pub use reading::{ChangedRelation, RelationKind, elsewhere, place_query};
 pub use splitter::{SplitError, SqlChunk, SqlSplitter};
-pub use utf8::UTF8_HINT;

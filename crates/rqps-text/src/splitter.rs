@@ -33,7 +33,7 @@ pub enum SplitError {
         program: &'static str,
     },
     /// Bytes that are not UTF-8.
-    #[error("line {line}: the statement is not UTF-8{}", super::utf8::UTF8_HINT)]
+    #[error("line {line}: the statement is not UTF-8{}", crate::csv::UTF8_HINT)]
     Encoding {
         /// The line.
         line: u64,
@@ -299,7 +299,7 @@ fn comments_before(dialect: Dialect, text: &[u8]) -> usize {
 
 /// True for `COPY … FROM stdin`, whose rows follow in the file.
 fn takes_rows(sql: &str) -> bool {
-    let words = super::references::words(Dialect::Postgres, sql);
+    let words = crate::lexer::words(Dialect::Postgres, sql);
     let from_stdin = words.windows(2).any(|pair| pair[0] == "FROM" && pair[1] == "STDIN");
     words.first().is_some_and(|word| word == "COPY") && from_stdin
 }

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use object::{Object, ObjectSymbol};
-use rqps_host::symbols::Symbols;
 use serde_json::Value;
+
+use rqps_host::perf::Symbols;
 
 mod builds;
 mod program;

@@ -19,7 +19,7 @@ use rqps_dbms::{
 use rqps_host::process::{
     CLEAN_EXIT, ProcessError, ProcessSpec, StopOrder, StopSignal, Warden, parent_of, tree,
 };
-use rqps_host::{disk, give, user};
+use rqps_host::{beneath, disk, user};
 use rqps_model::build::{Build, Dbms, Manifest};
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{Address, Endpoint, Login, Tls};
@@ -307,7 +307,7 @@ fn root_gives_up_its_user_and_all_its_groups() {
         return skipped::note("root_gives_up_its_user_and_all_its_groups", "not root");
     };
     let folder = tempfile::tempdir().unwrap();
-    give::chown_tree(folder.path(), &user).unwrap();
+    beneath::chown_tree(folder.path(), &user).unwrap();
     let mut job = shell("id -u; id -G; touch made", folder.path());
     job.run_as = Some(user.identity());
     let warden = Warden::spawn(&job, Path::new(RQPS)).unwrap();

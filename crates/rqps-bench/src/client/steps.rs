@@ -36,7 +36,7 @@ pub(super) fn check(workload: &Workload) -> Result<(), String> {
     }
     // A bare name would be looked up in PATH, not where the file is that was asked about.
     if !shape.program.is_absolute() {
-        let program = rqps_host::line_child::shown(&shape.program.display().to_string());
+        let program = rqps_host::command_output::shown(&shape.program.display().to_string());
         return Err(format!("run the program {program}: a plan has its path from the root"));
     }
     let time = shape.timeout_seconds.unwrap_or(ClientShape::TIMEOUT);
@@ -55,7 +55,7 @@ pub(super) fn check_declared(declared: &ClientDeclared) -> Result<(), String> {
     }
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "._=-".contains(c);
     for (index, ClientStep { name, group, detail }) in steps.iter().enumerate() {
-        let shown = rqps_host::line_child::shown(name);
+        let shown = rqps_host::command_output::shown(name);
         if name.is_empty()
             || name.len() > LONGEST_NAME
             || name.starts_with('.')

@@ -20,7 +20,7 @@ use rqps_dbms::spec::{self, BuildForm, SourceOrigin};
 use rqps_host::child::{self, ChildTask};
 use rqps_host::fingerprint::{self, Fingerprint};
 use rqps_host::user::{self, User};
-use rqps_host::{beneath, command_output, give, plain};
+use rqps_host::{beneath, command_output, plain};
 use rqps_model::build::{Dbms, Manifest};
 
 /// No header of a version is longer.
@@ -388,7 +388,7 @@ fn check_allocator(dbms: Dbms, toolchain: &Toolchain) -> Result<(), Reason> {
 fn give(folder: &Path, user: Option<&User>) -> Result<(), Reason> {
     match user {
         Some(user) => {
-            give::chown_tree(folder, user).map_err(|error| other("give away", folder, error))
+            beneath::chown_tree(folder, user).map_err(|error| other("give away", folder, error))
         }
         None => Ok(()),
     }

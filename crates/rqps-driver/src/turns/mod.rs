@@ -17,7 +17,7 @@ use crate::event::{DriverEvent, StepInterval};
 use crate::turns::token::{TurnPhase, TurnRequest, TurnState, TurnToken};
 use crate::worker_pool::{Finished, Spent, TurnNews, WorkerPool};
 use rqps_host::clock;
-use rqps_host::process_freezer::ProcessFreezer;
+use rqps_host::process::ProcessFreezer;
 use rqps_host::tree::{self, Cpu};
 use rqps_model::run::{CarryOver, Outcome, Turn, TurnFacts};
 use rqps_stats::summary::{mean, stddev};

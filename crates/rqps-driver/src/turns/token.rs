@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use rqps_host::clock;
-use rqps_host::shared_page::SharedPage;
+use rqps_host::shared_memory::SharedPage;
 
 /// Most targets that can take turns: each is one bit of a word.
 pub const TARGETS_MAX: usize = 64;

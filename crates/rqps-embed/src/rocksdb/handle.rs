@@ -4,9 +4,7 @@ use std::ffi::{c_char, c_int};
 use std::ptr;
 use std::sync::Arc;
 
-use super::database::Database;
-use super::error::RocksdbError;
-use super::functions::{Batch, ReadOptions, Slice, WriteOptions};
+use crate::rocksdb::{Batch, Database, ReadOptions, RocksdbError, Slice, WriteOptions};
 use rqps_model::rocksdb::KEY_BYTES;
 
 /// Keys of one call of [`Handle::multi_get`] at most.

@@ -4,9 +4,7 @@
 use std::ptr;
 use std::sync::Arc;
 
-use super::error::RocksdbError;
-use super::functions::Options;
-use super::version::{Rocksdb, c_text};
+use crate::rocksdb::{Options, Rocksdb, RocksdbError, c_text};
 use rqps_model::rocksdb::KvOption;
 
 /// Shards of a block cache as a power of two, as db_bench has it. Left to itself, a small hyper

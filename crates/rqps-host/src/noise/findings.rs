@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::hardware::{CountedEvent, EventCounters};
+use crate::affinity::{CountedEvent, EventCounters};
 use crate::{proc, tree};
 use rqps_model::gate::{Canary, Disturbance};
 use rqps_model::host::Host;

@@ -12,8 +12,7 @@ use crate::lab::execution::{self, Execution};
 use crate::lab::progress::Progress;
 use crate::lab::{executor, work_folders};
 use crate::plan::{BlockSpec, cost};
-use rqps_host::noise::canary;
-use rqps_host::{clock, host};
+use rqps_host::{clock, host, noise};
 use rqps_model::gate::{Canary, CanaryReference, CanaryRule};
 use rqps_results::{entries, replace_whole};
 
@@ -98,7 +97,7 @@ impl CanarySource {
     pub(super) fn read(&self, number: usize) -> Option<Canary> {
         match self {
             CanarySource::Off | CanarySource::RemoteHosts => None,
-            CanarySource::Host(folder) => Some(canary::read(folder)),
+            CanarySource::Host(folder) => Some(noise::read_canaries(folder)),
             CanarySource::Script(factors) => Some(Canary {
                 at: clock::now_rfc3339(),
                 spin_ns: Some(1e6 * factors.get(number).copied().unwrap_or(1.0)),

@@ -9,8 +9,8 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rqps_dbms::{self as dbms, ControlPlane};
-use rqps_host::hardware::{CountedEvent, EventCounters};
-use rqps_host::noise::disturbance::Watch;
+use rqps_host::affinity::{CountedEvent, EventCounters};
+use rqps_host::noise::DisturbanceWatch;
 use rqps_host::perf::{self, EVENT, Perf, Recorded, Recording};
 use rqps_host::sample::{CounterSampler, Sample};
 use rqps_host::waits::{Looking, Waits};
@@ -367,7 +367,7 @@ impl StepObserver for CpuEventObserver {
 
 /// Watches from before the clients start until they are done.
 pub(crate) struct DisturbanceObserver {
-    watch: Option<Watch>,
+    watch: Option<DisturbanceWatch>,
     is_server: bool,
     seen: Option<Disturbance>,
 }
@@ -383,12 +383,16 @@ impl DisturbanceObserver {
         }
         let ours: Vec<u32> = server_pid.into_iter().chain([std::process::id()]).collect();
         let is_server = matches!(endpoint, Endpoint::Server(_));
-        Some(DisturbanceObserver { watch: Some(Watch::begin(&ours)), is_server, seen: None })
+        Some(DisturbanceObserver {
+            watch: Some(DisturbanceWatch::begin(&ours)),
+            is_server,
+            seen: None,
+        })
     }
 
     /// The disturbance. A server that rqps does not run may be on this host unrecognised; its CPU
     /// would then count as that of a stranger.
-    fn seen(&self, watch: Watch) -> Disturbance {
+    fn seen(&self, watch: DisturbanceWatch) -> Disturbance {
         let known = watch.knows_server();
         let mut seen = watch.end();
         if self.is_server && !known {

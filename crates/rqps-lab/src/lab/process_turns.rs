@@ -18,8 +18,8 @@ use anyhow::{Context, Result};
 
 use rqps_driver::turns::token::TurnRules;
 use rqps_host::clock;
-use rqps_host::process_freezer::ProcessFreezer;
-use rqps_host::shared_page::SharedPage;
+use rqps_host::process::ProcessFreezer;
+use rqps_host::shared_memory::SharedPage;
 use rqps_model::run::TurnFacts;
 
 /// Turns between two looks at the processes of a target.

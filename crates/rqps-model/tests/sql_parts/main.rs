@@ -187,7 +187,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "own", "parts", "read", "selected.join(\",\")", "table", "values",
         ],
     ),
-    ("text/changes", &["kind", "name", "self.mysql_condition()", "self.name"]),
+    ("text/reading", &["kind", "name", "self.mysql_condition()", "self.name"]),
     ("wire/cancel", &["id"]),
 ];
 

@@ -14,7 +14,7 @@ use rqps_model::build::{Build, Version};
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{Address, Endpoint, Login};
 use rqps_model::sql_name::{Identifier, Literal};
-use rqps_text::mysql_dump::{self, DumpedStatement};
+use rqps_text::reading::{self, DumpedStatement};
 use rqps_text::{SqlChunk, Token, tokens};
 use rqps_wire::WireError;
 use rqps_wire::mysql::MysqlClient;
@@ -206,7 +206,7 @@ impl Private {
             let SqlChunk::Statement(text, line) = chunk else {
                 bail!("read {}: it holds data of COPY, which is no MySQL", path.display());
             };
-            let sql = match mysql_dump::judge(&text) {
+            let sql = match reading::judge_dumped(&text) {
                 DumpedStatement::Plain => text,
                 DumpedStatement::WithoutDefiner(text) => text,
                 DumpedStatement::OfReplication | DumpedStatement::NamesDatabase => return Ok(()),

@@ -10,7 +10,7 @@ use crate::statement::{PlanNode, Statement};
 use rqps_dbms::ControlRow;
 use rqps_model::dialect::Dialect;
 use rqps_model::sql_name::Identifier;
-use rqps_text::mysql_dump::{self, DumpedStatement};
+use rqps_text::reading::{self, DumpedStatement};
 use rqps_text::{Token, TokenKind, tokens};
 use rqps_wire::WireError;
 
@@ -166,7 +166,7 @@ fn table(session: &mut Session, row: &ControlRow, facts: &mut Facts) -> Result<T
     let created = session.rows(&sql).map_err(|error| granted(error, "SELECT, SHOW VIEW"))?;
     let create = created.first().and_then(|row| row.get(1)).cloned().flatten();
     let create = create.with_context(|| format!("read how {table} is made"))?;
-    let create = match mysql_dump::judge(create.as_bytes()) {
+    let create = match reading::judge_dumped(create.as_bytes()) {
         DumpedStatement::WithoutDefiner(sql) => String::from_utf8_lossy(&sql).into_owned(),
         _ => create,
     };
@@ -202,7 +202,7 @@ fn functions(session: &mut Session, wanted: &BTreeSet<String>, facts: &mut Facts
         let shown = session.rows(&format!("SHOW CREATE FUNCTION {}", name(&function)))?;
         match shown.first().and_then(|row| row.get(2)).cloned().flatten() {
             Some(sql) => {
-                let sql = match mysql_dump::judge(sql.as_bytes()) {
+                let sql = match reading::judge_dumped(sql.as_bytes()) {
                     DumpedStatement::WithoutDefiner(sql) => {
                         String::from_utf8_lossy(&sql).into_owned()
                     }

@@ -65,7 +65,8 @@ pub struct Screen {
 impl Screen {
     /// A screening of so many changes.
     pub fn new(changes: usize, rules: ScreenRules) -> Screen {
-        let is_prime = |n: usize| (2..n).take_while(|by| by * by <= n).all(|by| !n.is_multiple_of(by));
+        let is_prime =
+            |n: usize| (2..n).take_while(|by| by * by <= n).all(|by| !n.is_multiple_of(by));
         let prime = (changes.max(3)..).find(|n| n % 4 == 3 && is_prime(*n)).unwrap_or(3);
         Screen { rules, changes, prime, asked: 0, pairs: Vec::new() }
     }

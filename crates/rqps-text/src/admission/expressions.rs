@@ -3,10 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::admission::own::OwnObjects;
-use crate::admission::statement::{Refusal, Statement};
+use crate::admission::statement::{OwnObjects, Refusal, Statement};
 use crate::admission::tokens::{Token, TokenKind};
-use crate::changes::RelationKind;
+use crate::reading::RelationKind;
 use rqps_model::sql_name::TableName;
 
 /// Keywords, types and functions before a parenthesis. No function among them reads a file,

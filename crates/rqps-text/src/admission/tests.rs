@@ -3,10 +3,9 @@
 
 use proptest::prelude::*;
 
-use super::rules::LoadRules;
 use super::tokens::{TokenKind, without_hints};
-use rqps_model::dialect::Dialect;
-use rqps_model::dialect::Dialect::{Mysql, Postgres};
+use crate::admission::LoadRules;
+use rqps_model::dialect::Dialect::{self, Mysql, Postgres};
 
 /// Judges statements one after another; the first refusal.
 fn judge(dialect: Dialect, statements: &[&str]) -> Result<Vec<Option<&'static str>>, String> {
@@ -770,7 +769,7 @@ fn what_statements_call_is_noted() {
 #[test]
 fn an_entry_of_drop_drops_what_it_names() {
     let names = |entry: &str| {
-        let found = super::dropped(Postgres, entry)?;
+        let found = crate::admission::dropped(Postgres, entry)?;
         Ok::<_, String>(found.iter().map(|it| it.drop_entry()).collect::<Vec<_>>())
     };
     assert_eq!(names("shop.\"Order\"").unwrap(), ["shop.\"Order\""]);
@@ -792,7 +791,7 @@ fn an_entry_of_drop_drops_what_it_names() {
     ] {
         assert!(names(entry).is_err(), "{entry}");
     }
-    assert!(super::dropped(Mysql, "DROP TABLE t /*!50000 , u */").is_err());
+    assert!(crate::admission::dropped(Mysql, "DROP TABLE t /*!50000 , u */").is_err());
 }
 
 /// The same statement with other capitals, blanks and comments.

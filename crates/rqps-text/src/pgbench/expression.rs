@@ -1,8 +1,7 @@
 //! Expressions of `\set` and `\if`, read into trees.
 
-use super::tokens::ScriptFault;
-use super::tokens::{Token, Tokens};
-use super::variables::VariableNames;
+use super::tokens::{ScriptFault, Token, Tokens};
+use crate::pgbench::tokens::VariableNames;
 
 /// Deepest nesting, so that no expression overflows the stack.
 const DEEPEST: u32 = 200;

@@ -18,7 +18,7 @@ use rqps_analysis::{self as analyze, VerdictOptions};
 use rqps_dbms::spec::relink_word;
 use rqps_host::host;
 use rqps_host::noise::findings::{self, FindingLevel, HostFinding};
-use rqps_host::noise::{canary, readings};
+use rqps_host::noise::{self};
 use rqps_lab::benchmarks;
 use rqps_lab::campaign::{self, Calibrated};
 use rqps_lab::plan::{Plan, words};
@@ -61,8 +61,8 @@ fn look(words: &Doctor) -> Result<u8> {
     let existing =
         folders::existing(words.folders.work.as_deref().or(words.folders.out.as_deref()));
     info!("rqps: watching this host for {} s; leave it idle", WATCH.as_secs());
-    let idle = readings::idleness(WATCH, &mut |_| true);
-    let canary = canary::read(&existing);
+    let idle = noise::idleness(WATCH, &mut |_| true);
+    let canary = noise::read_canaries(&existing);
     let facts = host::read(&existing);
     let report = Report {
         class: facts.class(),

@@ -13,8 +13,7 @@ use crate::cli::{exit, parts};
 use rqps_dbms::UserConfigs;
 use rqps_host::lock::{Lock, LockError};
 use rqps_host::mark::MarkKey;
-use rqps_host::perf::Perf;
-use rqps_host::symbols;
+use rqps_host::perf::{self, Perf};
 use rqps_host::valgrind::{PATIENCE, Valgrind};
 use rqps_lab::lab::{Accepted, ExecutionOptions, HostLock};
 use rqps_lab::plan::Plan;
@@ -251,7 +250,7 @@ pub(super) fn valgrind_for(plan: &Plan) -> Result<Valgrind> {
     let compiled_in = |target: &&Target| target.source == BuildSource::CompiledIn;
     if let Some(target) = plan.targets.iter().find(compiled_in) {
         let program = program()?;
-        let named = symbols::has_function(&program, OF_SQLITE)
+        let named = perf::has_function(&program, OF_SQLITE)
             .with_context(|| format!("read {}", program.display()))?;
         if !named {
             bail!(

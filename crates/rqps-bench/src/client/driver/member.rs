@@ -88,7 +88,7 @@ impl TurnMember for Member {
                 self.recorder.events(*latency, *count, counts.tally.statements);
             }
             for (code, count) in ran.errors {
-                let code = rqps_host::line_child::shown(&code);
+                let code = rqps_host::command_output::shown(&code);
                 *counts.errors.entry(code).or_insert(0) += count;
                 self.recorder.errors(count);
             }

@@ -15,7 +15,7 @@ use thiserror::Error;
 use rqps_driver::Stop;
 use rqps_driver::request::DriverRequest;
 use rqps_host::child::{self, ChildTask};
-use rqps_host::line_child::{LineChild, LineFault, shown};
+use rqps_host::command_output::{LineChild, LineFault, shown};
 use rqps_model::client::{ClientDeclared, ClientStep, ClientWork};
 use rqps_model::endpoint::{Address, Endpoint};
 
