@@ -11,9 +11,9 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 
-use crate::campaign::Stopped;
 use crate::campaign::bisect::measuring::{Asked, Measuring, counts_of};
 use crate::campaign::bisect::versions::{Choice, CountedEnds, choose, level, lost_end};
+use crate::campaign::unless_stopped;
 use crate::lab::{Event, ExecutionOptions};
 use rqps_analysis::history::{Bisection, BisectionCost, Culprit, CulpritCheck, VersionFacts};
 use rqps_analysis::pairing::CONFIDENCE;
@@ -46,16 +46,8 @@ const BLOCKS_AT_ONCE: u32 = 4;
 /// Blocks of one search at most.
 const BLOCKS_MOST: usize = 400;
 
-/// The end of a bisection.
-#[derive(Clone, Debug, PartialEq)]
-pub enum BisectionEnd {
-    /// It found what there is to find.
-    Found(Box<Bisection>),
-    /// The user stopped it; it can be resumed.
-    Interrupted,
-}
-
 /// Searches for the versions that changed a step. The plan of `options` has the ends as targets.
+/// `None` if the user stopped it; it can be resumed.
 ///
 /// # Errors
 /// An end cannot be measured; what makes every measurement impossible.
@@ -63,18 +55,13 @@ pub fn bisect(
     options: &ExecutionOptions,
     folder: BisectionFolder,
     events: &mut dyn FnMut(Event),
-) -> Result<BisectionEnd> {
-    let mut measuring = Measuring::new(options, folder, events);
-    match search(&mut measuring) {
-        Ok(found) => Ok(BisectionEnd::Found(Box::new(found))),
-        Err(error) if error.is::<Stopped>() => Ok(BisectionEnd::Interrupted),
-        Err(error) => Err(error),
-    }
+) -> Result<Option<Bisection>> {
+    unless_stopped(search(&mut Measuring::new(options, folder, events)))
 }
 
 fn search(measuring: &mut Measuring<'_>) -> Result<Bisection> {
-    let versions = measuring.request().versions.len();
-    let able = measuring.request().versions.iter().skip(1).filter(|it| it.mass > 0.0).count();
+    let versions = measuring.request.versions.len();
+    let able = measuring.request.versions.iter().skip(1).filter(|it| it.mass > 0.0).count();
     measuring.note(format!(
         "{versions} versions, {able} of which may have changed the step; measuring the ends first"
     ));
@@ -87,7 +74,7 @@ fn search(measuring: &mut Measuring<'_>) -> Result<Bisection> {
 }
 
 fn masses(measuring: &Measuring<'_>) -> Vec<f64> {
-    measuring.request().versions.iter().map(|version| version.mass).collect()
+    measuring.request.versions.iter().map(|version| version.mass).collect()
 }
 
 /// Searches by counted instructions.
@@ -152,7 +139,7 @@ fn of_jump(jump: &Jump, ends: Ends) -> Culprit {
 /// Searches by values that scatter, in blocks against the baseline. Where the change that was found
 /// is not the whole difference, both sides of it are searched, too.
 fn by_blocks(measuring: &mut Measuring<'_>, choice: &Choice) -> Result<Bisection> {
-    let last = measuring.request().versions.len() - 1;
+    let last = measuring.request.versions.len() - 1;
     let seconds = seconds_of(measuring, BisectionPass::Rate);
     measuring.note(format!(
         "a measurement of {BLOCKS_AT_ONCE} blocks took about {seconds:.0} s so far; large \
@@ -200,7 +187,7 @@ fn in_range(
     choice: &Choice,
     (first, last): (usize, usize),
 ) -> Result<(Ends, Option<Suspects>)> {
-    let rules = measuring.request().rules;
+    let rules = measuring.request.rules;
     let rules = NoisyRules {
         layout_sd: rules.layout_sd(),
         against_first: true,
@@ -209,7 +196,7 @@ fn in_range(
         ..NoisyRules::default()
     };
     let mut search = NoisySearch::new(&masses(measuring)[first..=last], rules);
-    if (first, last) == (0, measuring.request().versions.len() - 1) {
+    if (first, last) == (0, measuring.request.versions.len() - 1) {
         choice.blocks.iter().for_each(|value| search.record(last, *value));
     }
     loop {
@@ -245,13 +232,8 @@ fn in_range(
 
 /// The culprit with its neighbours that can be measured.
 fn of_suspects(measuring: &Measuring<'_>, found: &Suspects, first: usize) -> Culprit {
-    let lost = |place: usize| {
-        measuring
-            .entries()
-            .iter()
-            .any(|entry| matches!(entry, BisectionEntry::Lost { place: at, .. } if *at == place))
-    };
-    let count = measuring.request().versions.len();
+    let lost = |place: usize| measuring.lost(place).next().is_some();
+    let count = measuring.request.versions.len();
     let after = (first..found.best).rev().find(|place| !lost(*place)).unwrap_or(first);
     let at = (found.best..count).find(|place| !lost(*place)).unwrap_or(found.best);
     Culprit {
@@ -277,7 +259,7 @@ fn check(
         return Ok(None);
     };
     let comparison = measuring.read(&measured.folder)?;
-    let step = step(&comparison, &measuring.request().step)?;
+    let step = step(&comparison, &measuring.request.step)?;
     let relative = step.targets.last().and_then(|target| target.comparable(metric));
     let judged = relative.and_then(|relative| Some((relative, relative.judgement.as_ref()?)));
     Ok(judged.map(|(relative, judgement)| CulpritCheck {
@@ -301,7 +283,7 @@ fn functions(
         return Ok(Vec::new());
     };
     let comparison = measuring.read(&measured.folder)?;
-    let step = step(&comparison, &measuring.request().step)?;
+    let step = step(&comparison, &measuring.request.step)?;
     let counted = step.targets.last().and_then(|target| target.counted.as_ref());
     let found = counted.and_then(|counted| match metric {
         Metric::BackgroundInstructionsPerOp => counted.background.as_ref().map(|it| &it.functions),
@@ -314,14 +296,8 @@ fn functions(
 
 /// Mean seconds of the measurements of a kind so far.
 fn seconds_of(measuring: &Measuring<'_>, what: BisectionPass) -> f64 {
-    let seconds: Vec<f64> = measuring
-        .entries()
-        .iter()
-        .filter_map(|entry| match entry {
-            BisectionEntry::Measured(measured) if measured.what == what => Some(measured.seconds),
-            _ => None,
-        })
-        .collect();
+    let all = measured(measuring.entries()).filter(|measured| measured.what == what);
+    let seconds: Vec<f64> = all.map(|measured| measured.seconds).collect();
     if seconds.is_empty() { 0.0 } else { mean(&seconds) }
 }
 
@@ -350,15 +326,12 @@ fn outcome(
     ends: Ends,
     culprits: Option<Vec<Culprit>>,
 ) -> Bisection {
-    let request = measuring.request();
+    let request = &measuring.request;
     let entries = measuring.entries();
     let versions = request.versions.iter().enumerate().map(|(place, version)| {
         let values = values(entries, choice.metric, place);
         let n = values.len();
-        let lost = entries.iter().find_map(|entry| match entry {
-            BisectionEntry::Lost { place: at, reason } if *at == place => Some(reason.clone()),
-            _ => None,
-        });
+        let lost = measuring.lost(place).next().map(str::to_owned);
         VersionFacts {
             label: version.target.label.clone(),
             about: version.about.clone(),

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 
-use crate::campaign::Stopped;
 use crate::campaign::gap::measuring::Measuring;
+use crate::campaign::unless_stopped;
 use crate::lab::{Event, ExecutionOptions};
 use rqps_analysis::gap::{
     Candidates, Cause, Gap, GapCost, GapEnds, LeftOut, Unknown, candidates, not_taken,
@@ -35,17 +35,8 @@ const ACCOUNT_ROUNDS: usize = 3;
 /// Changes in the account at most; smaller ones share the last place.
 const CAUSES_MOST: usize = 7;
 
-/// The end of a gap.
-#[derive(Clone, Debug, PartialEq)]
-pub enum GapEnd {
-    /// It is known what there is to know.
-    Closed(Box<Gap>),
-    /// The user stopped it; it can be resumed.
-    Interrupted,
-}
-
 /// Measures what of one target makes the other slower or faster. The plan of `options` has the two
-/// as targets.
+/// as targets. `None` if the user stopped it; it can be resumed.
 ///
 /// # Errors
 /// One of the two cannot be measured; what makes every measurement impossible.
@@ -53,13 +44,8 @@ pub fn close(
     options: &ExecutionOptions,
     folder: GapFolder,
     events: &mut dyn FnMut(Event),
-) -> Result<GapEnd> {
-    let mut measuring = Measuring::new(options, folder, events);
-    match search(&mut measuring) {
-        Ok(gap) => Ok(GapEnd::Closed(Box::new(gap))),
-        Err(error) if error.is::<Stopped>() => Ok(GapEnd::Interrupted),
-        Err(error) => Err(error),
-    }
+) -> Result<Option<Gap>> {
+    unless_stopped(search(&mut Measuring::new(options, folder, events)))
 }
 
 fn search(measuring: &mut Measuring<'_>) -> Result<Gap> {
@@ -89,7 +75,7 @@ fn search(measuring: &mut Measuring<'_>) -> Result<Gap> {
 fn begun(measuring: &Measuring<'_>, ends: GapEnds) -> Result<Gap> {
     let (base, goal) = measuring.ends()?;
     Ok(Gap {
-        step: measuring.request().step.clone(),
+        step: measuring.request.step.clone(),
         base: base.label.clone(),
         goal: goal.label.clone(),
         ends,
@@ -100,14 +86,14 @@ fn begun(measuring: &Measuring<'_>, ends: GapEnds) -> Result<Gap> {
         impossible: BTreeMap::new(),
         left_out: Vec::<LeftOut>::new(),
         cost: GapCost::default(),
-        least: measuring.request().least,
+        least: measuring.request.least,
     })
 }
 
 /// Measures both targets as they are, until they are known to differ, or not by what matters.
 fn ends(measuring: &mut Measuring<'_>) -> Result<(GapEnds, GapRound)> {
     let arms = || vec![GapArm::Base(Vec::new()), GapArm::Goal];
-    let least = measuring.request().least.ln_1p();
+    let least = measuring.request.least.ln_1p();
     let (mut values, mut first) = (Vec::new(), None);
     for _ in 0..ENDS_ROUNDS {
         let round = measuring.ask(arms(), BLOCKS)?;
@@ -165,7 +151,7 @@ fn cost(measuring: &Measuring<'_>) -> GapCost {
 fn pairs_that_fit(measuring: &Measuring<'_>, found: usize) -> usize {
     let arms = Design::new(found.clamp(1, CAUSES_MOST)).arms().count() + 1;
     let account = seconds(measuring, arms * ACCOUNT_BLOCKS as usize);
-    let left = measuring.request().budget_seconds - cost(measuring).seconds - account;
+    let left = measuring.request.budget_seconds - cost(measuring).seconds - account;
     (left / seconds(measuring, 2)).max(0.0) as usize
 }
 
@@ -176,7 +162,7 @@ fn screened(
     possible: &mut Possible,
     gap: &mut Gap,
 ) -> Result<Vec<Vec<String>>> {
-    let least = measuring.request().least.ln_1p();
+    let least = measuring.request.least.ln_1p();
     let mut screen = Screen::new(names.len(), ScreenRules { least, ..ScreenRules::default() });
     loop {
         let survivors = screen.survivors();
@@ -240,12 +226,12 @@ fn account(
         "measuring what moves the rate alone and together: {}",
         units::counted(survivors.iter().map(Vec::len).sum(), "setting")
     ));
-    let least = measuring.request().least.ln_1p();
+    let least = measuring.request.least.ln_1p();
     let mut blocks = Vec::new();
     for number in 0..ACCOUNT_ROUNDS {
         let count = if number == 0 { ACCOUNT_BLOCKS } else { BLOCKS };
         let needed = seconds(measuring, arms.len() * count as usize);
-        let is_over = cost(measuring).seconds + needed > measuring.request().budget_seconds;
+        let is_over = cost(measuring).seconds + needed > measuring.request.budget_seconds;
         if number > 0 && is_over {
             break;
         }

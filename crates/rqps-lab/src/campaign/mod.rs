@@ -29,6 +29,14 @@ use rqps_results as results;
 #[error("stopped")]
 struct Stopped;
 
+/// The result of a search; `None` if the user stopped it, whose log the next one goes on with.
+fn unless_stopped<T>(found: Result<T>) -> Result<Option<T>> {
+    match found {
+        Err(error) if error.is::<Stopped>() => Ok(None),
+        found => found.map(Some),
+    }
+}
+
 /// A calibration that was just made.
 pub struct Calibrated {
     /// The calibration.

@@ -33,6 +33,7 @@ const BROKEN_MOST: f64 = 0.2;
 
 /// One target at work in this block.
 pub(super) struct ActiveRun<'a> {
+    pub(super) execution: &'a Execution<'a>,
     pub(super) state: &'a mut TargetState,
     pub(super) record: RunRecord,
     pub(super) folder: RunFolder,
@@ -64,21 +65,19 @@ pub(super) enum Started<'a> {
 
 /// Restores the snapshot and starts the server.
 pub(super) fn start<'a>(
-    execution: &Execution<'_>,
+    execution: &'a Execution<'a>,
     state: &'a mut TargetState,
     key: RunKey,
     progress: &mut Progress<'_>,
 ) -> Result<Started<'a>> {
-    let (name, number) = (key.folder(), execution.options.plan.load_of(key.block));
+    let (name, number) = (key.folder(), execution.plan.load_of(key.block));
     let load = state.loads.get(&number).cloned().unwrap_or_default();
     let record = RunRecord { load: load.load.clone(), ..record(execution, state, key) };
     let folder = execution.results.begin_run(&record)?;
     let data = match execution.options.valgrind {
         Some(_) => execution.folders.counted(record.key.order),
         // Where a path lies in a process's memory moves what follows it.
-        None => {
-            state.folder.join(name.clone() + &execution.options.plan.path_tail(record.key.block))
-        }
+        None => state.folder.join(name.clone() + &execution.plan.path_tail(record.key.block)),
     };
     // Counted runs of all blocks share folders, and one that was killed left its data there.
     remove(execution, &data, progress);
@@ -89,7 +88,7 @@ pub(super) fn start<'a>(
     // Preparation is faster without valgrind.
     let is_under = count::counts_next(execution, &state.phases);
     let started = restore(execution, state, number, &data).and_then(|()| {
-        let group = execution::group(&execution.options.plan, &state.target)?;
+        let group = execution::group(execution.plan, &state.target)?;
         let path = group.as_ref().map(|group| group.path().to_owned());
         let under = callgrind.clone().filter(|_| is_under);
         let mut control = state.control(execution, data.clone(), logs.clone(), path, under)?;
@@ -114,6 +113,7 @@ pub(super) fn start<'a>(
     };
     let names = ProfileNames::new(execution.options.debug_folders.clone());
     let mut run = ActiveRun {
+        execution,
         state,
         record,
         folder,
@@ -127,8 +127,8 @@ pub(super) fn start<'a>(
         names,
         wrote: false,
     };
-    if let Err(error) = run.settle_in(execution, &logs, progress) {
-        run.fail(execution, &error, progress);
+    if let Err(error) = run.settle_in(&logs, progress) {
+        run.fail(&error, progress);
     }
     Ok(Started::Runs(Box::new(run)))
 }
@@ -140,7 +140,7 @@ fn restore(execution: &Execution<'_>, state: &TargetState, load: u32, data: &Pat
     }
     disk::copy_tree(&prepare::snapshot(state, load), data, &mut |_, _| {})
         .map(|_| ())
-        .and_then(|()| match execution.options.plan.memory_limit() {
+        .and_then(|()| match execution.plan.memory_limit() {
             // Cached by this process, they would be outside of the limit.
             Some(_) => disk::drop_cached(data),
             None => Ok(()),
@@ -149,7 +149,7 @@ fn restore(execution: &Execution<'_>, state: &TargetState, load: u32, data: &Pat
 }
 
 fn record(execution: &Execution<'_>, state: &TargetState, key: RunKey) -> RunRecord {
-    let (plan, key_block) = (&execution.options.plan, key.block);
+    let (plan, key_block) = (execution.plan, key.block);
     RunRecord {
         format: FORMAT,
         key,
@@ -183,12 +183,7 @@ fn record(execution: &Execution<'_>, state: &TargetState, key: RunKey) -> RunRec
 
 impl ActiveRun<'_> {
     /// Reads the settings of the started server. On an external server, creates its tables.
-    fn settle_in(
-        &mut self,
-        execution: &Execution<'_>,
-        logs: &Path,
-        progress: &mut Progress<'_>,
-    ) -> Result<()> {
+    fn settle_in(&mut self, logs: &Path, progress: &mut Progress<'_>) -> Result<()> {
         let manifest = &mut self.record.manifest;
         manifest.reported = self.control.reported_version()?;
         if manifest.version.as_str().is_empty() {
@@ -199,7 +194,7 @@ impl ActiveRun<'_> {
         self.record.debug_build = self.control.debug_build()?;
         self.record.server_settings = self.control.server_settings()?;
         if !self.record.server_settings.is_empty() {
-            let is_remote = execution.options.plan.workload.client_hosts.is_some();
+            let is_remote = self.execution.plan.workload.client_hosts.is_some();
             let endpoint = match self.control.far_endpoint().filter(|_| is_remote) {
                 Some((endpoint, _)) => endpoint,
                 None => self.control.endpoint().0,
@@ -209,12 +204,12 @@ impl ActiveRun<'_> {
         }
         self.record.place = self.control.guest_place().map(|place| place.words);
         if self.state.is_external() {
-            self.load_external(execution, logs, progress)?;
+            self.load_external(logs, progress)?;
         }
-        if self.is_under && execution.options.plan.load_request(&self.state.target).is_some() {
-            prepare::read_all(execution, self.state, self.control.as_mut(), progress)?;
+        if self.is_under && self.execution.plan.load_request(&self.state.target).is_some() {
+            prepare::read_all(self.execution, self.state, self.control.as_mut(), progress)?;
         }
-        if self.is_first_of_load(execution) {
+        if self.is_first_of_load() {
             self.record.tables = self.load.tables.clone();
         }
         self.folder.update(&self.record)?;
@@ -222,56 +217,44 @@ impl ActiveRun<'_> {
     }
 
     /// Stops the server until its turn.
-    pub(super) fn wait(&mut self, execution: &Execution<'_>, progress: &mut Progress<'_>) {
+    pub(super) fn wait(&mut self, progress: &mut Progress<'_>) {
         if let Err(error) = self.control.pause() {
-            self.fail(execution, &error.into(), progress);
+            self.fail(&error.into(), progress);
         }
     }
 
     /// Its turn in a phase: the server runs only now, unless it is alone.
     pub(super) fn turn(
         &mut self,
-        execution: &Execution<'_>,
         index: usize,
         alone: bool,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
         self.control.resume()?;
-        self.phase(execution, index, progress)?;
+        self.phase(index, progress)?;
         if !alone {
             self.control.pause()?;
         }
         Ok(())
     }
 
-    fn phase(
-        &mut self,
-        execution: &Execution<'_>,
-        index: usize,
-        progress: &mut Progress<'_>,
-    ) -> Result<()> {
+    fn phase(&mut self, index: usize, progress: &mut Progress<'_>) -> Result<()> {
         let Some(phase) = self.state.phases.get(index).cloned() else { return Ok(()) };
-        let task = cost::phase_task(&execution.options.plan, &self.state.target, (index, &phase));
+        let task = cost::phase_task(self.execution.plan, &self.state.target, (index, &phase));
         progress.begin(task);
         match &phase {
             Phase::Settle => {
-                prepare::settle(execution, self.state, self.control.as_mut(), progress)?;
+                prepare::settle(self.execution, self.state, self.control.as_mut(), progress)?;
             }
-            Phase::Restore => self.start_afresh(execution, progress)?,
-            Phase::Measure(step) => self.measure(execution, index, step, progress)?,
+            Phase::Restore => self.start_afresh(progress)?,
+            Phase::Measure(step) => self.measure(index, step, progress)?,
         }
         progress.end(task);
         Ok(())
     }
 
     /// Measures a step.
-    fn measure(
-        &mut self,
-        execution: &Execution<'_>,
-        index: usize,
-        step: &Step,
-        progress: &mut Progress<'_>,
-    ) -> Result<()> {
+    fn measure(&mut self, index: usize, step: &Step, progress: &mut Progress<'_>) -> Result<()> {
         let label = self.record.key.label.clone();
         let number = index as u32 + 1;
         if !self.may_measure(step, number)? {
@@ -283,26 +266,25 @@ impl ActiveRun<'_> {
             self.control.start()?;
         }
         progress.doing(&label, &step.name, None);
-        let seed = step_runner::seed_of(execution.options.plan.seed, self.record.key.block, number);
+        let seed = step_runner::seed_of(self.execution.plan.seed, self.record.key.block, number);
         if let Some(callgrind) = self.callgrind.clone()
-            && self.count_or_leave_out(execution, (step, index), seed, &callgrind, progress)?
+            && self.count_or_leave_out((step, index), seed, &callgrind, progress)?
         {
             return Ok(());
         }
-        let result = self.runner(execution, None).measure(step, seed);
-        self.conclude(execution, (step, number), result, progress)
+        let result = self.runner(None).measure(step, seed);
+        self.conclude((step, number), result, progress)
     }
 
     /// The runner of a step.
     pub(super) fn runner<'s>(
         &'s mut self,
-        execution: &'s Execution<'s>,
         participant: Option<TurnParticipant<'s>>,
     ) -> StepRunner<'s> {
         let is_sampled = ProfilingPass::is_sampled(self.record.key.block);
         let call_graph = is_sampled.then_some(self.state.call_graph);
         let (logs, control) = (self.folder.folder().join("logs"), self.control.as_mut());
-        let runner = StepRunner::new(execution, &self.state.target, control, logs);
+        let runner = StepRunner::new(self.execution, &self.state.target, control, logs);
         StepRunner { participant, call_graph, ..runner }
     }
 
@@ -320,7 +302,6 @@ impl ActiveRun<'_> {
     /// and the next one follows; if the server is gone, so is the run.
     pub(super) fn conclude(
         &mut self,
-        execution: &Execution<'_>,
         (step, number): (&Step, u32),
         result: Result<Measured>,
         progress: &mut Progress<'_>,
@@ -328,9 +309,9 @@ impl ActiveRun<'_> {
         match result {
             Ok(measured) => {
                 let tables = self.control.database_folder();
-                self.keep(execution, step, number, measured, tables.as_deref(), progress)
+                self.keep(step, number, measured, tables.as_deref(), progress)
             }
-            Err(error) if execution.stopped() => Err(error),
+            Err(error) if self.execution.stopped() => Err(error),
             // The error says how the server ended; asked again, it would only say that it is gone.
             Err(error) if self.control.check().is_err() => {
                 Err(error.context(format!("measure {}", step.name)))
@@ -354,7 +335,6 @@ impl ActiveRun<'_> {
     /// says that they are not comparable.
     fn keep(
         &mut self,
-        execution: &Execution<'_>,
         step: &Step,
         number: u32,
         mut measured: step_runner::Measured,
@@ -367,13 +347,13 @@ impl ActiveRun<'_> {
         let counters = measured.counters.clone();
         let folded = measured.stacks.as_mut().map(|stacks| std::mem::take(&mut stacks.folded));
         let mut record = step_runner::record(step, number, measured, (&self.data, tables));
-        if self.is_first_of_load(execution) {
+        if self.is_first_of_load() {
             record.answers = self.load.answers.get(&number).cloned();
         }
         self.wrote |= record.outcome.writes + record.outcome.no_ops > 0;
         self.choose_call_graph(&record);
         if self.callgrind.is_some()
-            && let Some(why) = execution.options.plan.counted(step).reason()
+            && let Some(why) = self.execution.plan.counted(step).reason()
         {
             record.counted = count::uncounted(step, why.to_owned());
         }
@@ -396,7 +376,7 @@ impl ActiveRun<'_> {
         if record.status == Status::Complete {
             progress.event(Event::Measured {
                 block: self.record.key.block,
-                blocks: execution.options.plan.blocks.most(),
+                blocks: self.execution.plan.blocks.most(),
                 label: self.record.key.label.clone(),
                 step: step.name.clone(),
                 rate,
@@ -447,13 +427,8 @@ impl ActiveRun<'_> {
         }
     }
 
-    pub(super) fn fail(
-        &mut self,
-        execution: &Execution<'_>,
-        error: &anyhow::Error,
-        progress: &mut Progress<'_>,
-    ) {
-        if execution.stopped() {
+    pub(super) fn fail(&mut self, error: &anyhow::Error, progress: &mut Progress<'_>) {
+        if self.execution.stopped() {
             self.record.status = Status::Interrupted;
             return;
         }
@@ -464,8 +439,8 @@ impl ActiveRun<'_> {
     }
 
     /// Writes the load down as a step, in the first block that starts from it: once for each load.
-    fn write_load(&self, execution: &Execution<'_>) -> Result<()> {
-        let is_first = self.is_first_of_load(execution);
+    fn write_load(&self) -> Result<()> {
+        let is_first = self.is_first_of_load();
         if let Some(step) = self.load.step.as_ref().filter(|_| is_first) {
             self.folder.write_step(step, &[])?;
         }
@@ -473,18 +448,14 @@ impl ActiveRun<'_> {
     }
 
     /// Keeps what the server says of itself, stops it, and closes the run.
-    pub(super) fn finish(
-        mut self,
-        execution: &Execution<'_>,
-        progress: &mut Progress<'_>,
-    ) -> Result<BlockRun> {
-        if execution.stopped() && self.record.status == Status::Running {
+    pub(super) fn finish(mut self, progress: &mut Progress<'_>) -> Result<BlockRun> {
+        if self.execution.stopped() && self.record.status == Status::Running {
             self.record.status = Status::Interrupted;
         }
         if self.record.status == Status::Running {
             self.record.status = Status::Complete;
-            self.write_load(execution)?;
-            self.ask_again(execution, progress);
+            self.write_load()?;
+            self.ask_again(progress);
             match self.control.resume().and_then(|()| self.control.status()) {
                 Ok(texts) => {
                     for (name, text) in texts {
@@ -497,7 +468,7 @@ impl ActiveRun<'_> {
         if let Err(error) = self.control.stop() {
             progress.note(&format!("{}: stop: {error}", self.record.key.folder()));
         }
-        remove(execution, &self.data, progress);
+        remove(self.execution, &self.data, progress);
         self.record.finished = Some(clock::now_rfc3339());
         self.folder.update(&self.record)?;
         Ok(BlockRun { key: self.record.key, status: self.record.status })
@@ -518,49 +489,44 @@ fn remove(execution: &Execution<'_>, data: &Path, progress: &mut Progress<'_>) {
 
 impl ActiveRun<'_> {
     /// Creates the tables, and asks what they hold in the first block of a load.
-    fn load_external(
-        &mut self,
-        execution: &Execution<'_>,
-        logs: &Path,
-        progress: &mut Progress<'_>,
-    ) -> Result<()> {
-        let is_first = self.is_first_of_load(execution);
+    fn load_external(&mut self, logs: &Path, progress: &mut Progress<'_>) -> Result<()> {
+        let is_first = self.is_first_of_load();
         let control = self.control.as_mut();
-        let number = execution.options.plan.load_of(self.record.key.block);
-        let loaded = prepare::load(execution, self.state, control, (logs, number), progress)?;
+        let number = self.execution.plan.load_of(self.record.key.block);
+        let loaded = prepare::load(self.execution, self.state, control, (logs, number), progress)?;
         if loaded.is_some() {
-            prepare::settle(execution, self.state, control, progress)?;
+            prepare::settle(self.execution, self.state, control, progress)?;
         }
         let asked = if is_first {
-            prepare::ask(execution, self.state, control, (logs, number), progress)?
+            prepare::ask(self.execution, self.state, control, (logs, number), progress)?
         } else {
             Asked::default()
         };
-        self.load = prepare::keep(execution, loaded, asked);
+        self.load = prepare::keep(self.execution, loaded, asked);
         self.record.load = self.load.load.clone();
         Ok(())
     }
 
     /// True in the first block that starts from its load.
-    fn is_first_of_load(&self, execution: &Execution<'_>) -> bool {
-        execution.options.plan.is_first_of_load(self.record.key.block)
+    fn is_first_of_load(&self) -> bool {
+        self.execution.plan.is_first_of_load(self.record.key.block)
     }
 
     /// Asks the first statements of each step once more, in the first block of a load: every block
     /// begins with the same data.
-    fn ask_again(&mut self, execution: &Execution<'_>, progress: &mut Progress<'_>) {
-        let load = execution.options.plan.load_of(self.record.key.block);
-        if !self.is_first_of_load(execution) || self.load.answers.is_empty() {
+    fn ask_again(&mut self, progress: &mut Progress<'_>) {
+        let load = self.execution.plan.load_of(self.record.key.block);
+        if !self.is_first_of_load() || self.load.answers.is_empty() {
             return;
         }
-        let task = cost::ask(&execution.options.plan, &self.state.target);
+        let task = cost::ask(self.execution.plan, &self.state.target);
         progress.begin(task);
         progress.doing(&self.record.key.label, "ask the first statements once more", None);
         let phases = self.state.phases.clone();
         let mut asked = || {
             self.control.resume()?;
             // What commands have changed, they would change twice.
-            self.runner(execution, None).ask_steps(&phases, load, |step| !step.runs_commands())
+            self.runner(None).ask_steps(&phases, load, |step| !step.runs_commands())
         };
         match asked() {
             Ok(mut answers) => {
@@ -588,25 +554,23 @@ impl ActiveRun<'_> {
 
 impl ActiveRun<'_> {
     /// Gives the target its data back as they were loaded.
-    fn start_afresh(
-        &mut self,
-        execution: &Execution<'_>,
-        progress: &mut Progress<'_>,
-    ) -> Result<()> {
+    fn start_afresh(&mut self, progress: &mut Progress<'_>) -> Result<()> {
         let label = self.record.key.label.clone();
-        let number = execution.options.plan.load_of(self.record.key.block);
+        let number = self.execution.plan.load_of(self.record.key.block);
         if self.state.is_external() {
             let logs = self.folder.folder().join("logs");
             let control = self.control.as_mut();
-            if prepare::load(execution, self.state, control, (&logs, number), progress)?.is_some() {
-                prepare::settle(execution, self.state, control, progress)?;
+            if prepare::load(self.execution, self.state, control, (&logs, number), progress)?
+                .is_some()
+            {
+                prepare::settle(self.execution, self.state, control, progress)?;
             }
             return Ok(());
         }
         progress.doing(&label, "restore the snapshot and start again", None);
         self.control.stop()?;
-        execution.folders.remove(&self.data)?;
-        restore(execution, self.state, number, &self.data)?;
+        self.execution.folders.remove(&self.data)?;
+        restore(self.execution, self.state, number, &self.data)?;
         self.control.start()?;
         Ok(())
     }

@@ -34,7 +34,7 @@ pub(super) fn run(
     members.sort_by_key(|(position, _)| *position);
     let mut runs: Vec<BlockRun> = Vec::new();
     if execution.options.valgrind.is_some() {
-        let cache = execution.options.plan.workload.cache_bytes;
+        let cache = execution.plan.workload.cache_bytes;
         let fit = execution::servers_that_fit(cache, execution.memory_bytes);
         // Counts do not depend on the load of the host, so targets may run at the same time.
         let alone = |member, progress: &mut Progress<'_>| {
@@ -49,7 +49,7 @@ pub(super) fn run(
         }
         return Ok(runs);
     }
-    let at_once = match execution.options.plan.interleave {
+    let at_once = match execution.plan.interleave {
         Interleave::Turns | Interleave::Step => members.len(),
         Interleave::Run => 1,
     };
@@ -81,16 +81,16 @@ fn together(
             if run.record.status != Status::Running || execution.stopped() {
                 continue;
             }
-            if let Err(error) = run.turn(execution, phase, alone, progress) {
-                run.fail(execution, &error, progress);
+            if let Err(error) = run.turn(phase, alone, progress) {
+                run.fail(&error, progress);
             }
         }
     }
-    let plan = &execution.options.plan;
+    let plan = execution.plan;
     let finish = |run: ActiveRun<'_>, progress: &mut Progress<'_>| {
         let task = cost::stop(plan, &run.state.target);
         progress.begin(task);
-        let ended = run.finish(execution, progress);
+        let ended = run.finish(progress);
         progress.end(task);
         ended
     };
@@ -110,7 +110,7 @@ fn together(
 /// Starts the servers of a group; adds those that do not start to `ended`. Targets that take turns
 /// start at the same time, so that all have run equally long when the first step begins.
 fn start<'a>(
-    execution: &Execution<'_>,
+    execution: &'a Execution<'a>,
     group: Vec<Member<'a>>,
     spec: &BlockSpec,
     ended: &mut Vec<BlockRun>,
@@ -119,7 +119,7 @@ fn start<'a>(
     let BlockSpec { block, attempt, .. } = *spec;
     let one = |(order, state): Member<'a>, progress: &mut Progress<'_>| {
         let key = RunKey { block, attempt, order, label: state.target.label.clone() };
-        let task = cost::start(&execution.options.plan, &state.target);
+        let task = cost::start(execution.plan, &state.target);
         progress.begin(task);
         let started = active_run::start(execution, state, key, progress);
         progress.end(task);
@@ -130,17 +130,17 @@ fn start<'a>(
         Started::Runs(run) => runs.push(*run),
         Started::Failed(run) => ended.push(run),
     };
-    if execution.options.plan.takes_turns() && group.len() > 1 {
+    if execution.plan.takes_turns() && group.len() > 1 {
         for started in side_by_side(group, usize::MAX, progress, one) {
             add(started?, &mut runs);
         }
-        runs.iter_mut().for_each(|run| run.wait(execution, progress));
+        runs.iter_mut().for_each(|run| run.wait(progress));
         return Ok(runs);
     }
     for member in group {
         // A server that waits for its turn must not run while another starts or is measured.
         if let Some(before) = runs.last_mut() {
-            before.wait(execution, progress);
+            before.wait(progress);
         }
         add(one(member, progress)?, &mut runs);
     }

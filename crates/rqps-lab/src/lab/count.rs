@@ -42,7 +42,7 @@ impl StepRunner<'_> {
         (seed, events): (u64, u64),
         callgrind: &Callgrind,
     ) -> Result<(StepRecord, Option<String>)> {
-        let workload = self.execution.options.plan.workload.clone();
+        let workload = self.execution.plan.workload.clone();
         let step_request = StepRequest {
             server_pid: self.control.server_pid(),
             storage_engine: self.storage_engine.map(str::to_owned),
@@ -141,7 +141,7 @@ fn record(step: &Step, number: u32, outcome: Outcome, counted: Option<Counted>) 
 /// Callgrind around the server of a run, or around the driver with a library, if the run is
 /// counted.
 pub(super) fn callgrind(execution: &Execution<'_>, data: &Path) -> Option<Callgrind> {
-    let plan = &execution.options.plan;
+    let plan = execution.plan;
     let user = execution.folders.run_as.as_ref().map(|user| user.identity());
     let folder = execution.folders.counts(data);
     let callgrind = execution.options.valgrind.as_ref()?.in_folder(folder, user);
@@ -151,9 +151,7 @@ pub(super) fn callgrind(execution: &Execution<'_>, data: &Path) -> Option<Callgr
 /// True if the first step that is carried out is counted.
 pub(super) fn counts_next(execution: &Execution<'_>, phases: &[Phase]) -> bool {
     let is_carried_out = |phase: &&Phase| match phase {
-        Phase::Measure(step) => {
-            !matches!(execution.options.plan.counted(step), StepCount::LeftOut(_))
-        }
+        Phase::Measure(step) => !matches!(execution.plan.counted(step), StepCount::LeftOut(_)),
         _ => false,
     };
     phases.iter().find(is_carried_out).is_some_and(|phase| counts(execution, phase))
@@ -162,7 +160,7 @@ pub(super) fn counts_next(execution: &Execution<'_>, phases: &[Phase]) -> bool {
 /// True if the phase is a step that is counted.
 pub(super) fn counts(execution: &Execution<'_>, phase: &Phase) -> bool {
     let Phase::Measure(step) = phase else { return false };
-    matches!(execution.options.plan.counted(step), StepCount::Events(_))
+    matches!(execution.plan.counted(step), StepCount::Events(_))
 }
 
 /// The record's reason for a step that a counted run does not count.
@@ -177,22 +175,21 @@ impl ActiveRun<'_> {
     /// without a count.
     pub(super) fn count_or_leave_out(
         &mut self,
-        execution: &Execution<'_>,
         (step, index): (&Step, usize),
         seed: u64,
         callgrind: &Callgrind,
         progress: &mut Progress<'_>,
     ) -> Result<bool> {
         let number = index as u32 + 1;
-        match execution.options.plan.counted(step) {
+        match self.execution.plan.counted(step) {
             StepCount::Events(events) => {
-                self.go_under(execution, callgrind, progress)?;
+                self.go_under(callgrind, progress)?;
                 let how = (seed, events);
-                self.count(execution, (step, number), how, callgrind, progress)?;
+                self.count((step, number), how, callgrind, progress)?;
             }
             StepCount::CarriedOut(why) => {
                 let later = self.state.phases.get(index + 1..).unwrap_or_default();
-                if later.iter().any(|phase| counts(execution, phase)) {
+                if later.iter().any(|phase| counts(self.execution, phase)) {
                     return Ok(false);
                 }
                 self.leave_out((step, number), why)?;
@@ -206,13 +203,12 @@ impl ActiveRun<'_> {
     /// never answer again: then the run ends.
     fn count(
         &mut self,
-        execution: &Execution<'_>,
         (step, number): (&Step, u32),
         how: (u64, u64),
         callgrind: &Callgrind,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
-        let counted = self.runner(execution, None).count((step, number), how, callgrind);
+        let counted = self.runner(None).count((step, number), how, callgrind);
         match counted {
             Ok((record, profile)) => {
                 if let Some(profile) = profile {
@@ -224,17 +220,12 @@ impl ActiveRun<'_> {
             Err(error) if error.is::<Silence>() || error.is::<ValgrindError>() => {
                 Err(error.context(format!("count {}", step.name)))
             }
-            Err(error) => self.conclude(execution, (step, number), Err(error), progress),
+            Err(error) => self.conclude((step, number), Err(error), progress),
         }
     }
 
     /// Starts the server again under callgrind, unless it runs there already.
-    fn go_under(
-        &mut self,
-        execution: &Execution<'_>,
-        callgrind: &Callgrind,
-        progress: &mut Progress<'_>,
-    ) -> Result<()> {
+    fn go_under(&mut self, callgrind: &Callgrind, progress: &mut Progress<'_>) -> Result<()> {
         // A library runs in the driver, which each step starts anew.
         if self.is_under || self.state.target.dbms.is_embedded() {
             return Ok(());
@@ -244,10 +235,10 @@ impl ActiveRun<'_> {
         let logs = self.folder.folder().join("logs");
         let group = self.group.as_ref().map(|group| group.path().to_owned());
         let under = Some(callgrind.clone());
-        self.control = self.state.control(execution, self.data.clone(), logs, group, under)?;
+        self.control = self.state.control(self.execution, self.data.clone(), logs, group, under)?;
         self.control.start()?;
         self.is_under = true;
-        prepare::read_all(execution, self.state, self.control.as_mut(), progress)
+        prepare::read_all(self.execution, self.state, self.control.as_mut(), progress)
     }
 
     /// Writes down a step that a counted run leaves out.

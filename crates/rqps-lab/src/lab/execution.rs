@@ -91,6 +91,7 @@ pub struct ExecutionSummary {
 /// Everything that stays the same while a plan is carried out.
 pub(super) struct Execution<'a> {
     pub(super) options: &'a ExecutionOptions,
+    pub(super) plan: &'a Plan,
     pub(super) folders: WorkFolders,
     pub(super) results: ResultSet,
     /// This sitting on this host.

@@ -31,7 +31,8 @@ pub(super) enum BlockDisposition {
 }
 
 /// The gate of a plan that is carried out.
-pub(super) struct HostMonitor {
+pub(super) struct HostMonitor<'e> {
+    execution: &'e Execution<'e>,
     gate: HostLog,
     began: Instant,
     spent_before: f64,
@@ -43,17 +44,17 @@ pub(super) struct HostMonitor {
     has_many_hosts: bool,
 }
 
-impl HostMonitor {
+impl<'e> HostMonitor<'e> {
     /// Takes up the gate of the result set, or begins one with first readings. Returns what reads
     /// the canaries from here on.
     ///
     /// # Errors
     /// `gate.json` cannot be read or written.
     pub(super) fn open(
-        execution: &Execution<'_>,
+        execution: &'e Execution<'e>,
         (source, in_turns): (CanarySource, bool),
         progress: &mut Progress<'_>,
-    ) -> Result<(HostMonitor, CanaryReader)> {
+    ) -> Result<(HostMonitor<'e>, CanaryReader)> {
         let calibration = calibration(execution);
         let there = execution.results.gate()?;
         let is_new = there.is_none();
@@ -67,10 +68,11 @@ impl HostMonitor {
         let (is_off, has_many_hosts) = (source.is_off(), source.is_elsewhere());
         let mut reader = CanaryReader::new(source, readings(&gate));
         let mut monitor = HostMonitor {
+            execution,
             spent_before: gate.spent_seconds,
             gate,
             began: Instant::now(),
-            blocks_least: execution.options.plan.blocks.fewest() as usize,
+            blocks_least: execution.plan.blocks.fewest() as usize,
             in_turns,
             has_many_hosts,
         };
@@ -84,7 +86,7 @@ impl HostMonitor {
         for block in monitor.gate.blocks.iter().filter(|block| block.discarded) {
             mark_discarded(&execution.results, block, &keys_of(&execution.results, block)?)?;
         }
-        monitor.write(execution)?;
+        monitor.write()?;
         Ok((monitor, reader))
     }
 
@@ -114,7 +116,6 @@ impl HostMonitor {
     /// `gate.json` cannot be written.
     pub(super) fn begin(
         &mut self,
-        execution: &Execution<'_>,
         specs: &[BlockSpec],
         skipped: BTreeMap<String, String>,
     ) -> Result<()> {
@@ -124,7 +125,7 @@ impl HostMonitor {
             let skipped = skipped.clone();
             BlockRecord { block, attempt, skipped, ..BlockRecord::default() }
         }));
-        self.write(execution)
+        self.write()
     }
 
     /// Attempts that were begun and have no report yet, by block. Other hosts may be at them.
@@ -141,12 +142,11 @@ impl HostMonitor {
     /// `gate.json` or a `run.json` cannot be written.
     pub(super) fn end(
         &mut self,
-        execution: &Execution<'_>,
         (spec, report): (&BlockSpec, &BlockReport),
         progress: &mut Progress<'_>,
     ) -> Result<BlockDisposition> {
         let may_discard = !self.in_turns && self.may_discard();
-        let mut reference = spec.canaries.clone().filter(|_| !execution.stopped());
+        let mut reference = spec.canaries.clone().filter(|_| !self.execution.stopped());
         if let Some(reference) = reference.as_mut().filter(|_| self.has_many_hosts) {
             reference.usual = self.canaries_of(&report.session);
         }
@@ -165,7 +165,7 @@ impl HostMonitor {
         entry.out_of_range = (!faults.is_empty()).then(|| faults.join("; "));
         entry.discarded = discarded;
         let entry = entry.clone();
-        self.write(execution)?;
+        self.write()?;
         if let Some(fault) = &entry.out_of_range {
             self.say_fate(&entry, fault, progress);
         }
@@ -173,7 +173,7 @@ impl HostMonitor {
             return Ok(BlockDisposition::Kept);
         }
         let keys: Vec<RunKey> = report.runs.iter().map(|run| run.key.clone()).collect();
-        mark_discarded(&execution.results, &entry, &keys)?;
+        mark_discarded(&self.execution.results, &entry, &keys)?;
         Ok(BlockDisposition::Discarded)
     }
 
@@ -181,20 +181,16 @@ impl HostMonitor {
     ///
     /// # Errors
     /// `gate.json` cannot be written.
-    pub(super) fn note_open(
-        &mut self,
-        execution: &Execution<'_>,
-        open: BTreeMap<String, Option<u32>>,
-    ) -> Result<()> {
+    pub(super) fn note_open(&mut self, open: BTreeMap<String, Option<u32>>) -> Result<()> {
         if let Some(last) = self.gate.blocks.last_mut() {
             last.open = Some(open);
         }
-        self.write(execution)
+        self.write()
     }
 
-    fn write(&mut self, execution: &Execution<'_>) -> Result<()> {
+    fn write(&mut self) -> Result<()> {
         self.gate.spent_seconds = self.spent_seconds();
-        Ok(execution.results.write_gate(&self.gate)?)
+        Ok(self.execution.results.write_gate(&self.gate)?)
     }
 
     /// The readings before and after each block of the calibration that this plan goes by.

@@ -46,7 +46,7 @@ pub(super) fn all(
     block: u32,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
-    let plan = &execution.options.plan;
+    let plan = execution.plan;
     let load = plan.load_of(block);
     let still: BTreeSet<u32> = (block..=plan.blocks.most()).map(|it| plan.load_of(it)).collect();
     for state in states.iter_mut().filter(|state| !state.is_external()) {
@@ -92,13 +92,13 @@ fn prepare(
     load: u32,
     progress: &mut Progress<'_>,
 ) {
-    let task = cost::load(&execution.options.plan, &state.target);
+    let task = cost::load(execution.plan, &state.target);
     progress.begin(task);
     match load_or_reuse(execution, state, load, progress) {
         Ok((kept, is_new)) => {
             state.loads.insert(load, kept);
-            let read = cost::read(&execution.options.plan, &state.target);
-            match (is_new, execution.options.plan.load_request(&state.target)) {
+            let read = cost::read(execution.plan, &state.target);
+            match (is_new, execution.plan.load_request(&state.target)) {
                 (true, Some(_)) => return progress.end(read),
                 (true, None) => return progress.end(task),
                 (false, _) => progress.skip(read),
@@ -158,7 +158,7 @@ fn load_or_reuse(
     let (folder, from) = execution.folders.place(&data)?;
     folder.rename(from, name(load).as_ref()).context("name the snapshot")?;
     let whole = Mark {
-        plan_hash: execution.options.plan.hash().to_owned(),
+        plan_hash: execution.plan.hash().to_owned(),
         config_hash: state.load_hash.clone(),
         kept: keep(execution, loaded, asked),
     };
@@ -172,7 +172,7 @@ fn load_or_reuse(
 /// The record of a load. With several loads, each is also a step with its times. A single load is
 /// not, because its variance is unknown; loads of counted runs are not, because they are not timed.
 pub(super) fn keep(execution: &Execution<'_>, loaded: Option<Loaded>, asked: Asked) -> KeptLoad {
-    let PlanDraft { loads, workload, .. } = &*execution.options.plan;
+    let PlanDraft { loads, workload, .. } = &**execution.plan;
     let several = *loads > 1 && workload.counted_statements.is_none();
     KeptLoad {
         step: loaded.as_ref().filter(|_| several).map(Loaded::step),
@@ -189,8 +189,7 @@ fn existing(execution: &Execution<'_>, state: &TargetState, load: u32) -> Option
     let mut text = Vec::new();
     folder.read_of(name, None).ok()?.read_to_end(&mut text).ok()?;
     let mark: Mark = serde_json::from_slice(&text).ok()?;
-    let same =
-        mark.plan_hash == execution.options.plan.hash() && mark.config_hash == state.load_hash;
+    let same = mark.plan_hash == execution.plan.hash() && mark.config_hash == state.load_hash;
     (same && snapshot(state, load).is_dir()).then_some(mark.kept)
 }
 
@@ -214,8 +213,8 @@ fn fill(
     let mut asked = Asked::default();
     if load.is_some() {
         settle(execution, state, control.as_mut(), progress)?;
-        progress.end(cost::load(&execution.options.plan, &state.target));
-        progress.begin(cost::read(&execution.options.plan, &state.target));
+        progress.end(cost::load(execution.plan, &state.target));
+        progress.begin(cost::read(execution.plan, &state.target));
         asked = ask(execution, state, control.as_mut(), (&logs, number), progress)?;
     }
     progress.doing(&state.target.label, "stop and keep a snapshot", None);
@@ -234,7 +233,7 @@ pub(super) fn load(
     (logs, number): (&Path, u32),
     progress: &mut Progress<'_>,
 ) -> Result<Option<Loaded>> {
-    let Some(task) = execution.options.plan.load_request(&state.target) else {
+    let Some(task) = execution.plan.load_request(&state.target) else {
         return Ok(None);
     };
     let label = &state.target.label;
@@ -287,11 +286,11 @@ pub(super) fn read_all(
 }
 
 fn settle_load(execution: &Execution<'_>) -> SettleLoad {
-    let workload = &execution.options.plan.workload;
+    let workload = &execution.plan.workload;
     SettleLoad {
         tables: workload.tables,
         rows_total: u64::from(workload.tables) * workload.rows,
-        table: execution.options.plan.table_name().to_owned(),
+        table: execution.plan.table_name().to_owned(),
         scale: workload.settle_scale,
     }
 }
@@ -331,7 +330,7 @@ pub(super) fn ask(
     }
     let mut runner = StepRunner::new(execution, &state.target, control, logs.to_owned());
     progress.doing(&state.target.label, "read the tables to compare them", None);
-    let plan = &execution.options.plan;
+    let plan = execution.plan;
     let mut asked = Asked::default();
     if plan.load_request(&state.target).is_some() {
         let names = state.is_external().then(|| plan.names_made(&state.target));
@@ -353,7 +352,7 @@ impl StepRunner<'_> {
         load: u32,
         is_asked: impl Fn(&Step) -> bool,
     ) -> Result<BTreeMap<u32, StepAnswers>> {
-        let seed = self.execution.options.plan.seed;
+        let seed = self.execution.plan.seed;
         let (mut known, mut all): (Vec<(&Step, StepAnswers)>, _) = (Vec::new(), BTreeMap::new());
         for (index, phase) in phases.iter().enumerate() {
             let Phase::Measure(step) = phase else { continue };
@@ -375,7 +374,7 @@ impl StepRunner<'_> {
 
     /// Asks the first statements of a step.
     fn ask(&mut self, step: &Step, seed: u64) -> Result<StepAnswers> {
-        let workload = self.execution.options.plan.workload.clone();
+        let workload = self.execution.plan.workload.clone();
         let task = StepRequest {
             plans: false,
             storage_engine: self.storage_engine.map(str::to_owned),

@@ -114,16 +114,16 @@ pub(super) fn blocks(
     (execution, executor): (&Execution<'_>, &mut dyn Executor),
     template: &BlockTemplate,
     decider: &mut dyn Decider,
-    (monitor, history): (&mut HostMonitor, &History),
+    (monitor, history): (&mut HostMonitor<'_>, &History),
     progress: &mut Progress<'_>,
 ) -> Result<Vec<String>> {
-    let plan = &execution.options.plan;
+    let plan = execution.plan;
     let phases = &template.phases;
     let orders = plan.orders(template.slots.len());
     let cached = template.cached;
-    let mut scheduler = BlockScheduler::new((phases, cached), executor.is_elsewhere());
-    if !scheduler.decide(execution, history.last_done(), decider, (monitor, progress))? {
-        scheduler.plan((execution, 0), history, (monitor, progress));
+    let mut scheduler = BlockScheduler::new(execution, (phases, cached), executor.is_elsewhere());
+    if !scheduler.decide(history.last_done(), decider, (monitor, progress))? {
+        scheduler.plan(0, history, (monitor, progress));
     }
     let mut faults = Vec::new();
     let mut sitting = CurrentSitting::default();
@@ -138,7 +138,7 @@ pub(super) fn blocks(
         if execution.stopped() {
             break;
         }
-        let Some(selection) = scheduler.next(execution, block, monitor, progress) else { break };
+        let Some(selection) = scheduler.next(block, monitor, progress) else { break };
         let begun = monitor.unreported().get(&block).copied();
         let begun = begun.filter(|_| executor.is_elsewhere());
         for attempt in begun.unwrap_or_else(|| history.next_attempt(block)).. {
@@ -147,8 +147,8 @@ pub(super) fn blocks(
                 canaries: monitor.reference(),
                 ..BlockSpec::new(plan, (block, attempt), template.in_order(order))
             };
-            monitor.begin(execution, std::slice::from_ref(&spec), selection.skipped(phases))?;
-            let tasks = scheduler.block(plan, &selection);
+            monitor.begin(std::slice::from_ref(&spec), selection.skipped(phases))?;
+            let tasks = scheduler.block(&selection);
             let elsewhere = tasks.first().copied().filter(|_| executor.is_elsewhere());
             elsewhere.into_iter().for_each(|task| progress.begin(task));
             let mut report = match carried_out(executor, &spec, progress)? {
@@ -163,14 +163,14 @@ pub(super) fn blocks(
             };
             faults.append(&mut report.faults);
             elsewhere.into_iter().for_each(|task| progress.end(task));
-            let fate = monitor.end(execution, (&spec, &report), progress)?;
+            let fate = monitor.end((&spec, &report), progress)?;
             if execution.stopped() {
                 break;
             }
             scheduler.measured(&report);
             if fate == BlockDisposition::Kept {
-                if !scheduler.decide(execution, block, decider, (monitor, progress))? {
-                    scheduler.plan((execution, block), history, (monitor, progress));
+                if !scheduler.decide(block, decider, (monitor, progress))? {
+                    scheduler.plan(block, history, (monitor, progress));
                 }
                 break;
             }
@@ -278,7 +278,7 @@ fn block_result(options: &ExecutionOptions, spec: &BlockSpec) -> Result<Option<B
 /// Real targets are measured on a real host. The fake DBMS does no work, so its host is a script,
 /// if its config has one (`canaries = 1, 1, 1.5`).
 fn canary_source(execution: &Execution<'_>, states: &[TargetState]) -> CanarySource {
-    if !execution.options.plan.canaries {
+    if !execution.plan.canaries {
         return CanarySource::Off;
     }
     if states.iter().any(|state| !state.target.dbms.dialect().is_scripted()) {
@@ -358,6 +358,7 @@ fn open(
     };
     Ok(Execution {
         options,
+        plan,
         folders,
         results,
         session,
@@ -390,7 +391,7 @@ impl CurrentSitting {
         (block, history): (u32, &History),
         progress: &mut Progress<'_>,
     ) {
-        let plan = &execution.options.plan;
+        let plan = execution.plan;
         let Some(sittings) = &plan.sittings else { return };
         let number = plan.sitting_of(block);
         if self.begun.is_some_and(|(begun, _)| begun == number) {

@@ -128,6 +128,7 @@ fn begin(options: &ExecutionOptions, memory_bytes: u64) -> Result<Execution<'_>>
     let session = Session { started: clock::now_rfc3339(), ..Session::default() };
     Ok(Execution {
         options,
+        plan,
         folders,
         results,
         session,
@@ -143,7 +144,7 @@ fn begin(options: &ExecutionOptions, memory_bytes: u64) -> Result<Execution<'_>>
 fn left(
     plan: &Plan,
     template: &BlockTemplate,
-    (monitor, history): (&HostMonitor, &History),
+    (monitor, history): (&HostMonitor<'_>, &History),
 ) -> Vec<BlockSpec> {
     let orders = plan.orders(template.slots.len());
     let unreported = monitor.unreported();
@@ -165,10 +166,10 @@ fn left(
 fn all_blocks(
     (execution, executor): (&Execution<'_>, &mut dyn Executor),
     (template, at_once): (&BlockTemplate, usize),
-    (monitor, history): (&mut HostMonitor, &History),
+    (monitor, history): (&mut HostMonitor<'_>, &History),
     progress: &mut Progress<'_>,
 ) -> Result<Vec<String>> {
-    let plan = &execution.options.plan;
+    let plan = execution.plan;
     let specs = left(plan, template, (monitor, history));
     let kept = plan.blocks.most() as usize - specs.len();
     if kept > 0 {
@@ -196,15 +197,15 @@ fn all_blocks(
 fn group_of_blocks(
     (execution, executor): (&Execution<'_>, &mut dyn Executor),
     specs: &[BlockSpec],
-    monitor: &mut HostMonitor,
+    monitor: &mut HostMonitor<'_>,
     (task, whole): (PlannedTask, PlannedTask),
     progress: &mut Progress<'_>,
 ) -> Result<Vec<String>> {
-    let plan = &execution.options.plan;
+    let plan = execution.plan;
     progress.begin(whole);
     let mut under_way: BTreeMap<String, BlockSpec> =
         specs.iter().map(|spec| (spec.id.clone(), spec.clone())).collect();
-    monitor.begin(execution, specs, BTreeMap::new())?;
+    monitor.begin(specs, BTreeMap::new())?;
     executor.submit(specs.to_vec())?;
     let mut faults = Vec::new();
     while let Some(end) = executor.poll(progress)? {
@@ -231,12 +232,12 @@ fn group_of_blocks(
         // A disk that fills up is a fault of its host.
         faults.extend(report.faults.drain(..).map(|fault| format!("on {node}: {fault}")));
         progress.end(task);
-        if monitor.end(execution, (&spec, &report), progress)? == BlockDisposition::Discarded {
+        if monitor.end((&spec, &report), progress)? == BlockDisposition::Discarded {
             let again = BlockSpec {
                 canaries: monitor.reference(),
                 ..BlockSpec::new(plan, (spec.block, spec.attempt + 1), spec.targets)
             };
-            monitor.begin(execution, std::slice::from_ref(&again), BTreeMap::new())?;
+            monitor.begin(std::slice::from_ref(&again), BTreeMap::new())?;
             progress.more(&[task]);
             under_way.insert(again.id.clone(), again.clone());
             executor.submit(vec![again])?;

@@ -8,8 +8,8 @@ use anyhow::Result;
 use crate::lab::execution::Execution;
 use crate::lab::host_monitor::HostMonitor;
 use crate::lab::progress::Progress;
+use crate::plan::Blocks;
 use crate::plan::cost::{self, PlannedTask};
-use crate::plan::{Blocks, Plan};
 use rqps_model::benchmark::{Phase, Step};
 use rqps_model::block::BlockReport;
 use rqps_model::run::{RunRecord, Status};
@@ -20,7 +20,8 @@ use rqps_results::{ResultSet, read_run};
 const NAMED: usize = 6;
 
 /// Decides which block is next, and when to stop.
-pub(super) struct BlockScheduler {
+pub(super) struct BlockScheduler<'e> {
+    execution: &'e Execution<'e>,
     phases: Vec<Phase>,
     /// True if all data of the workload fit into the caches of the DBMS.
     cached: bool,
@@ -32,23 +33,27 @@ pub(super) struct BlockScheduler {
     labels: BTreeSet<String>,
 }
 
-impl BlockScheduler {
+impl<'e> BlockScheduler<'e> {
     /// A plan whose targets all go through `phases`.
-    pub(super) fn new((phases, cached): (&[Phase], bool), is_elsewhere: bool) -> BlockScheduler {
+    pub(super) fn new(
+        execution: &'e Execution<'e>,
+        (phases, cached): (&[Phase], bool),
+        is_elsewhere: bool,
+    ) -> BlockScheduler<'e> {
+        let phases = phases.to_vec();
         let labels = BTreeSet::new();
-        BlockScheduler { phases: phases.to_vec(), cached, is_elsewhere, open: None, labels }
+        BlockScheduler { execution, phases, cached, is_elsewhere, open: None, labels }
     }
 
     /// The phases of a block; `None` when the plan is done: every step is settled, or the budget
     /// would not last.
     pub(super) fn next(
         &self,
-        execution: &Execution<'_>,
         block: u32,
-        monitor: &HostMonitor,
+        monitor: &HostMonitor<'_>,
         progress: &mut Progress<'_>,
     ) -> Option<Selection> {
-        let Blocks::Auto(auto) = execution.options.plan.blocks else {
+        let Blocks::Auto(auto) = self.execution.plan.blocks else {
             return Some(Selection::all(&self.phases));
         };
         let selection = match &self.open {
@@ -61,8 +66,7 @@ impl BlockScheduler {
         if !(0..self.phases.len()).any(|phase| selection.holds(phase)) {
             return None;
         }
-        let plan = &execution.options.plan;
-        let tasks = [self.load(plan, block), self.block(plan, &selection)].concat();
+        let tasks = [self.load(block), self.block(&selection)].concat();
         let wanted = progress.expected(&tasks);
         // One block is measured in any case: without it there was no point in loading.
         if let Some(budget) = auto.budget_seconds.filter(|_| block > 1)
@@ -79,13 +83,15 @@ impl BlockScheduler {
     }
 
     /// The load that a later block begins with, if it is the first of that load.
-    fn load(&self, plan: &Plan, block: u32) -> Vec<PlannedTask> {
+    fn load(&self, block: u32) -> Vec<PlannedTask> {
+        let plan = self.execution.plan;
         let loads = !self.is_elsewhere && block > 1 && plan.is_first_of_load(block);
         if loads { cost::one_load(plan) } else { Vec::new() }
     }
 
     /// What a block of these phases consists of.
-    pub(super) fn block(&self, plan: &Plan, selection: &Selection) -> Vec<PlannedTask> {
+    pub(super) fn block(&self, selection: &Selection) -> Vec<PlannedTask> {
+        let plan = self.execution.plan;
         let goes_on = |label: &String| self.labels.is_empty() || self.labels.contains(label);
         let targets = plan.targets.iter().filter(|target| goes_on(&target.label));
         let targets: Vec<_> = targets.collect();
@@ -97,12 +103,12 @@ impl BlockScheduler {
     /// may follow them, with their loads and the waits for sittings.
     pub(super) fn plan(
         &self,
-        (execution, block): (&Execution<'_>, u32),
+        block: u32,
         history: &History,
-        (monitor, progress): (&HostMonitor, &mut Progress<'_>),
+        (monitor, progress): (&HostMonitor<'_>, &mut Progress<'_>),
     ) {
-        let plan = &execution.options.plan;
-        let whole = self.block(plan, &Selection::all(&self.phases));
+        let plan = self.execution.plan;
+        let whole = self.block(&Selection::all(&self.phases));
         let mut loaded: BTreeSet<u32> = (1..=block).map(|block| plan.load_of(block)).collect();
         let mut sitting = plan.sitting_of(block);
         let mut blocks = |from: u32, to: u32| -> Vec<Vec<PlannedTask>> {
@@ -123,17 +129,24 @@ impl BlockScheduler {
         let least = plan.blocks.fewest().max(block);
         let coming = blocks(block + 1, least);
         let more = blocks(least + 1, plan.blocks.most());
-        self.tell(execution, (coming, more), (monitor, progress));
+        self.tell((coming, more), (monitor, progress));
+    }
+
+    /// Seconds that the plan may take, if it has a budget.
+    fn budget_seconds(&self) -> Option<f64> {
+        match self.execution.plan.blocks {
+            Blocks::Auto(auto) => auto.budget_seconds,
+            Blocks::Fixed(_) => None,
+        }
     }
 
     /// Plans these blocks, and those that may follow, as far as the budget lasts.
     fn tell(
         &self,
-        execution: &Execution<'_>,
         (coming, more): (Vec<Vec<PlannedTask>>, Vec<Vec<PlannedTask>>),
-        (monitor, progress): (&HostMonitor, &mut Progress<'_>),
+        (monitor, progress): (&HostMonitor<'_>, &mut Progress<'_>),
     ) {
-        let budget = budget_seconds(execution).unwrap_or(f64::INFINITY);
+        let budget = self.budget_seconds().unwrap_or(f64::INFINITY);
         let mut room = budget - monitor.spent_seconds();
         let mut fits = |block: &Vec<PlannedTask>| {
             room -= progress.expected(block);
@@ -143,7 +156,7 @@ impl BlockScheduler {
         let more: Vec<_> = more.into_iter().take_while(fits).collect();
         let mut tasks = coming.concat();
         if !self.is_elsewhere {
-            tasks.push(cost::clear(&execution.options.plan));
+            tasks.push(cost::clear(self.execution.plan));
         }
         progress.plan(&tasks, more.concat());
     }
@@ -160,62 +173,54 @@ impl BlockScheduler {
     /// The decider cannot tell; `gate.json` cannot be written.
     pub(super) fn decide(
         &mut self,
-        execution: &Execution<'_>,
         block: u32,
         decider: &mut dyn Decider,
-        (monitor, progress): (&mut HostMonitor, &mut Progress<'_>),
+        (monitor, progress): (&mut HostMonitor<'_>, &mut Progress<'_>),
     ) -> Result<bool> {
         let (open, steps, stop) = match decider.after(block)? {
             Decision::All => return Ok(false),
             Decision::Only { open, steps } => (open, steps, None),
             Decision::Stop(reason) => (Vec::new(), 0, Some(reason)),
         };
-        let most = execution.options.plan.blocks.most();
+        let most = self.execution.plan.blocks.most();
         let record = open
             .iter()
             .map(|step| (step.step.clone(), Some(step.more(block)).filter(|_| block < most)));
-        monitor.note_open(execution, record.collect())?;
+        monitor.note_open(record.collect())?;
         let last = open.iter().map(|step| step.pairs_needed).max().unwrap_or(block);
-        let coming = self.left(execution, (block, last), &open);
+        let coming = self.left((block, last), &open);
         let left = progress.expected(&coming.concat());
         let text = match stop {
             Some(reason) => format!("after block {block}: {reason}"),
-            None => self.open_text(execution, block, (&open, steps), (left, monitor)),
+            None => self.open_text(block, (&open, steps), (left, monitor)),
         };
         progress.note(&text);
         // A step that scatters more than it did needs more than it seems to.
         let noisier: Vec<_> =
             open.iter().map(|step| UndecidedStep { pairs_needed: most, ..step.clone() }).collect();
-        let more = self.left(execution, (last, most), &noisier);
-        self.tell(execution, (coming, more), (monitor, progress));
+        let more = self.left((last, most), &noisier);
+        self.tell((coming, more), (monitor, progress));
         self.open = Some(open);
         Ok(true)
     }
 
     /// The blocks after one and up to another that the open steps will probably need: fewer and
     /// fewer steps.
-    fn left(
-        &self,
-        execution: &Execution<'_>,
-        (block, last): (u32, u32),
-        open: &[UndecidedStep],
-    ) -> Vec<Vec<PlannedTask>> {
+    fn left(&self, (block, last): (u32, u32), open: &[UndecidedStep]) -> Vec<Vec<PlannedTask>> {
         let of_block = |coming: u32| {
             let still = open.iter().filter(|step| step.pairs_needed >= coming);
             let still: BTreeSet<String> = still.map(|step| step.step.clone()).collect();
             let selection = Selection::of_open(&self.phases, &still, self.cached);
-            let plan = &execution.options.plan;
-            [self.load(plan, coming), self.block(plan, &selection)].concat()
+            [self.load(coming), self.block(&selection)].concat()
         };
         (block + 1..=last).map(of_block).collect()
     }
 
     fn open_text(
         &self,
-        execution: &Execution<'_>,
         block: u32,
         (open, steps): (&[UndecidedStep], usize),
-        (left, monitor): (f64, &HostMonitor),
+        (left, monitor): (f64, &HostMonitor<'_>),
     ) -> String {
         let mut named: Vec<String> = open
             .iter()
@@ -227,7 +232,7 @@ impl BlockScheduler {
         }
         let time =
             |seconds: f64| units::duration(Duration::from_secs_f64(seconds.max(0.0).round()));
-        let budget = budget_seconds(execution).map(|budget| budget - monitor.spent_seconds());
+        let budget = self.budget_seconds().map(|budget| budget - monitor.spent_seconds());
         let end = match budget {
             Some(budget) if budget < left => {
                 format!("about {} left, but only {} in the budget", time(left), time(budget))
@@ -236,13 +241,6 @@ impl BlockScheduler {
         };
         let count = open.len();
         format!("after block {block}: {count} of {steps} steps open: {}; {end}", named.join(", "))
-    }
-}
-
-fn budget_seconds(execution: &Execution<'_>) -> Option<f64> {
-    match execution.options.plan.blocks {
-        Blocks::Auto(auto) => auto.budget_seconds,
-        Blocks::Fixed(_) => None,
     }
 }
 

@@ -20,7 +20,7 @@ use crate::lab::turns::{self, TurnParticipant};
 use crate::{benchmarks, plan};
 use rqps_dbms::ControlPlane;
 use rqps_driver::event::{DriverEvent, StepInterval};
-use rqps_driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
+use rqps_driver::request::{DriverRequest, RequestBody, StepRequest};
 use rqps_host::sample::CounterSampler;
 use rqps_host::valgrind::Callgrind;
 use rqps_host::waits::Waits;
@@ -141,11 +141,10 @@ impl StepRunner<'_> {
     /// The request to a driver of this target, on the same host.
     pub(super) fn request(&self, seed: u64, task: RequestBody) -> DriverRequest {
         let (endpoint, login) = self.control.endpoint();
-        let workload = &self.execution.options.plan.workload;
+        let workload = &self.execution.plan.workload;
         let mut session_setup = self.control.session_setup(task.is_load());
         session_setup.extend(self.own_database(task.is_load()));
         DriverRequest {
-            version: VERSION,
             dialect: self.dialect,
             endpoint,
             login,
@@ -156,22 +155,14 @@ impl StepRunner<'_> {
             tables: workload.tables,
             rows: workload.rows,
             pause: matches!(self.control.endpoint().0, Endpoint::Server(_)),
-            task,
-            away: None,
-            turns: None,
-            standstill: None,
-            counted_events: None,
-            asks: false,
-            only_reads: false,
-            scratch: None,
-            places: None,
+            ..DriverRequest::fake(task)
         }
     }
 
     /// Statements that lead a session to the database that the workload names, on a server of
     /// rqps's. A load makes it.
     fn own_database(&self, is_load: bool) -> Vec<String> {
-        let name = self.execution.options.plan.workload.database();
+        let name = self.execution.plan.workload.database();
         let is_own = self.control.guest_place().is_none() && self.dialect == Dialect::Mysql;
         let Some(name) = name.filter(|_| is_own) else { return Vec::new() };
         let (dialect, name) = (self.dialect, name.to_string());
@@ -257,8 +248,8 @@ impl StepRunner<'_> {
         (task, number): (RequestBody, u32),
         progress: &mut Progress<'_>,
     ) -> Result<Loaded> {
-        let seed = self.execution.options.plan.load_seed(number);
-        let counted_events = self.execution.options.plan.workload.counted_statements;
+        let seed = self.execution.plan.load_seed(number);
+        let counted_events = self.execution.plan.workload.counted_statements;
         let request = DriverRequest { counted_events, ..self.request(seed, task) };
         let mut sampler = self.sampler();
         let (started, before) = (clock::now_rfc3339(), sampler.read());
@@ -298,7 +289,7 @@ impl StepRunner<'_> {
     /// # Errors
     /// The server or the driver fails; the user stops.
     pub(super) fn measure(&mut self, step: &Step, seed: u64) -> Result<Measured> {
-        let workload = self.execution.options.plan.workload.clone();
+        let workload = self.execution.plan.workload.clone();
         let server_pid = self.control.server_pid();
         let step_request = StepRequest {
             server_pid,
@@ -308,7 +299,7 @@ impl StepRunner<'_> {
         };
         let shared = plan::shared_clients(&workload, step, step_request.clients);
         let mut request = self.request(seed, RequestBody::Step(Box::new(step_request)));
-        let plan = &self.execution.options.plan;
+        let plan = self.execution.plan;
         let is_guest = plan.is_visitor() && self.control.guest_place().is_some();
         request.only_reads = is_guest && !benchmarks::may_write(&plan.workload, step);
         if let Some(participant) = &self.participant {

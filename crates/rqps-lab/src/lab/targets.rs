@@ -86,7 +86,7 @@ impl TargetState {
     /// True if its caches are meant to hold all data of the workload. Nothing is known of a server
     /// that somebody else runs, nor of the caches of a configuration that is not the shipped one.
     pub(super) fn is_cached(&self, execution: &Execution<'_>) -> bool {
-        let plan = &execution.options.plan;
+        let plan = execution.plan;
         let share = execution.memory_bytes / plan.targets.len() as u64;
         let known = !self.is_external() && self.target.config == "default";
         known && cache_bytes(plan, share) >= plan.size().cached_bytes
@@ -121,7 +121,7 @@ impl TargetState {
                 None => START_TIMEOUT,
             },
             callgrind,
-            still: execution.options.plan.workload.counted_statements.is_some(),
+            still: execution.plan.workload.counted_statements.is_some(),
             warden_program: execution.options.program.clone(),
             listen: execution.clients.as_ref().map(ClientHosts::listen).transpose()?,
             interrupt: Interrupt(Arc::clone(&execution.options.stop)),
@@ -138,7 +138,7 @@ pub(super) fn all(
     execution: &Execution<'_>,
     resolved: Vec<ResolvedTarget>,
 ) -> Result<Vec<TargetState>> {
-    let plan = &execution.options.plan;
+    let plan = execution.plan;
     let hashes = plan.targets.iter().zip(&resolved);
     let hashes: BTreeMap<&String, String> =
         hashes.map(|(target, resolved)| (&target.label, resolved.config.hash.clone())).collect();

@@ -48,7 +48,7 @@ pub(super) fn are_taken(execution: &Execution<'_>, runs: &[ActiveRun<'_>], phase
     let alike = |step: &Option<Step>| {
         step.as_ref().is_some_and(|step| step.turns == first.turns && step.name == first.name)
     };
-    execution.options.plan.turns_of(first) != StepTurns::None && steps.iter().all(alike)
+    execution.plan.turns_of(first) != StepTurns::None && steps.iter().all(alike)
 }
 
 /// False for the fake DBMS on its own clock, which waits for nobody.
@@ -71,15 +71,15 @@ pub(super) fn phase(
         match resumed.and_then(|()| run.may_measure(&step, number)) {
             Ok(true) => team.push((run, step)),
             Ok(false) => {}
-            Err(error) => run.fail(execution, &error, progress),
+            Err(error) => run.fail(&error, progress),
         }
     }
     let Some((first, step)) = team.first() else { return };
     let labels: Vec<&str> = team.iter().map(|(run, _)| run.record.key.label.as_str()).collect();
     progress.doing(&labels.join(", "), &format!("{} in turns", step.name), None);
-    let seed = step_runner::seed_of(execution.options.plan.seed, first.record.key.block, number);
+    let seed = step_runner::seed_of(execution.plan.seed, first.record.key.block, number);
     let of_one = Phase::Measure(Box::new(step.clone()));
-    let plan = &execution.options.plan;
+    let plan = execution.plan;
     let task = cost::phase_task(plan, &first.state.target, (phase, &of_one)).times(team.len());
     progress.begin(task);
     let results = match at_once(execution, &mut team, seed) {
@@ -90,11 +90,11 @@ pub(super) fn phase(
         }
     };
     for ((run, step), result) in team.into_iter().zip(results) {
-        let concluded = run.conclude(execution, (&step, number), result, progress);
+        let concluded = run.conclude((&step, number), result, progress);
         // Also where a driver died and left its server standing: this is known as paused now.
         let paused = concluded.and_then(|()| Ok(run.control.pause()?));
         if let Err(error) = paused {
-            run.fail(execution, &error, progress);
+            run.fail(&error, progress);
         }
     }
     progress.end(task);
@@ -106,10 +106,10 @@ fn at_once(
     seed: u64,
 ) -> Result<Vec<Result<Measured>>> {
     let Some((run, step)) = team.first() else { return Ok(Vec::new()) };
-    let workload = &execution.options.plan.workload;
+    let workload = &execution.plan.workload;
     let rules = rules(team.len(), step, workload, seed);
-    if execution.options.plan.turns_of(step) == StepTurns::Processes {
-        return by_processes(execution, team, &ProcessTurns::new(rules)?, seed);
+    if execution.plan.turns_of(step) == StepTurns::Processes {
+        return by_processes(team, &ProcessTurns::new(rules)?, seed);
     }
     let page = match &execution.clients {
         None => TurnPage::here(rules)?,
@@ -128,14 +128,13 @@ fn at_once(
         let own = run.control.server().is_some();
         let root = run.control.server_pid().filter(|_| stopped && own);
         let participant = TurnParticipant::of_clients(&page, place, root);
-        (run.runner(execution, Some(participant)), &*step)
+        (run.runner(Some(participant)), &*step)
     });
     Ok(measure_all(runners.collect(), None, seed))
 }
 
 /// All processes of a target stand still in the turns of others.
 fn by_processes(
-    execution: &Execution<'_>,
     team: &mut [(&mut ActiveRun<'_>, Step)],
     turns: &ProcessTurns,
     seed: u64,
@@ -143,7 +142,7 @@ fn by_processes(
     let runners = team.iter_mut().enumerate().map(|(place, (run, step))| {
         let server = run.control.server_pid();
         let participant = TurnParticipant::of_processes(turns, place, server);
-        (run.runner(execution, Some(participant)), &*step)
+        (run.runner(Some(participant)), &*step)
     });
     Ok(measure_all(runners.collect(), Some(turns), seed))
 }

@@ -134,21 +134,25 @@ pub fn settle_seconds(rows_total: u64, scale: f64) -> f64 {
     scale * (60.0 + rows_total as f64 / 1e6).min(1200.0)
 }
 
+/// Seconds of all these tasks.
+fn in_all(tasks: &[PlannedTask]) -> f64 {
+    tasks.iter().map(|task| task.seconds).sum()
+}
+
 /// Estimates a plan whose targets all go through `phases`.
 pub fn estimate(plan: &PlanDraft, phases: &[Phase]) -> Cost {
-    let sum = |tasks: &[PlannedTask]| tasks.iter().map(|task| task.seconds).sum::<f64>();
     let windows = phases.iter().filter(|phase| matches!(phase, Phase::Measure(_))).count();
     let in_phases: f64 = (0..)
         .zip(phases)
         .filter_map(|(index, phase)| Some(phase_task(plan, plan.targets.first()?, (index, phase))))
         .map(|task| task.seconds)
         .sum();
-    let one_load = sum(&one_load(plan));
+    let one_load = in_all(&one_load(plan));
     let loads = |blocks: u32| one_load * f64::from(plan.loads.clamp(1, blocks.max(1)));
     let load_seconds = loads(plan.blocks.most());
     let waits = f64::from(plan.sitting_of(plan.blocks.most()) - 1) * wait(plan).seconds;
     let all: Vec<&Target> = plan.targets.iter().collect();
-    let block_seconds = sum(&block(plan, &all, &numbered(phases)));
+    let block_seconds = in_all(&block(plan, &all, &numbered(phases)));
     let clear_seconds = clear(plan).seconds;
     let through =
         |blocks: u32| loads(blocks) + block_seconds * f64::from(blocks) + waits + clear_seconds;
@@ -188,7 +192,7 @@ pub fn wait(plan: &PlanDraft) -> PlannedTask {
     let seconds = plan.sittings.as_ref().map_or(0.0, |sittings| {
         let all: Vec<&Target> = plan.targets.iter().collect();
         let phases = all.first().and_then(|first| plan.phases(first).ok()).unwrap_or_default();
-        let block: f64 = block(plan, &all, &numbered(&phases)).iter().map(|it| it.seconds).sum();
+        let block = in_all(&block(plan, &all, &numbered(&phases)));
         let each = f64::from(plan.blocks.most() / sittings.number.max(1));
         (sittings.every.as_secs_f64() - each * block).max(0.0)
     });
@@ -213,9 +217,7 @@ pub fn block(
 
 /// A block on another host, which loads for it, where so many measure at once.
 pub fn block_elsewhere(plan: &PlanDraft, block: &[PlannedTask], hosts: usize) -> PlannedTask {
-    let load: f64 = one_load(plan).iter().map(|task| task.seconds).sum();
-    let of_block: f64 = block.iter().map(|task| task.seconds).sum();
-    let whole = load + of_block;
+    let whole = in_all(&one_load(plan)) + in_all(block);
     PlannedTask::one(WorkKind::Block, whole / hosts.max(1) as f64)
 }
 

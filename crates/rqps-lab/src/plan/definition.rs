@@ -215,6 +215,22 @@ impl PlanDraft {
         self.targets.iter().filter(starts).cloned().collect()
     }
 
+    /// A pass after the blocks of the plan, on the targets that rqps starts.
+    fn pass(&self, workload: Workload, blocks: u32, interleave: Interleave) -> PlanDraft {
+        PlanDraft {
+            targets: self.own_targets(),
+            workload,
+            blocks: Blocks::Fixed(blocks),
+            sittings: None,
+            interleave,
+            canaries: false,
+            gate: None,
+            count: None,
+            profile: None,
+            ..self.clone()
+        }
+    }
+
     /// The counting pass, if there is one: the same steps on the same rows, with one client, on the
     /// targets that rqps starts itself.
     pub(super) fn counting_pass(&self) -> Option<PlanDraft> {
@@ -238,18 +254,7 @@ impl PlanDraft {
             simulated_caches: simulate,
             ..self.workload.clone()
         };
-        let plan = PlanDraft {
-            targets: self.own_targets(),
-            workload,
-            blocks: Blocks::Fixed(repeats),
-            sittings: None,
-            interleave: Interleave::Run,
-            canaries: false,
-            gate: None,
-            count: None,
-            profile: None,
-            ..self.clone()
-        };
+        let plan = self.pass(workload, repeats, Interleave::Run);
         Some(plan.with_counted_loads())
     }
 
@@ -278,19 +283,7 @@ impl PlanDraft {
             Interleave::Turns => Interleave::Step,
             other => other,
         };
-        Some(PlanDraft {
-            targets: self.own_targets(),
-            workload,
-            blocks: Blocks::Fixed(blocks),
-            sittings: None,
-            loads: 1,
-            interleave,
-            canaries: false,
-            gate: None,
-            count: None,
-            profile: None,
-            ..self.clone()
-        })
+        Some(PlanDraft { loads: 1, ..self.pass(workload, blocks, interleave) })
     }
 
     /// The treatment of a step in a counted run: count events, carry out, or leave out.

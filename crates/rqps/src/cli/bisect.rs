@@ -15,7 +15,7 @@ use crate::cli::{exit, gate, hosts, own_workload, vector};
 use rqps_analysis::calibration::layout_noise;
 use rqps_builds::catalogue::kept_releases;
 use rqps_host::host;
-use rqps_lab::campaign::bisect::{BisectionEnd, bisect, searched, versions};
+use rqps_lab::campaign::bisect::{bisect, searched, versions};
 use rqps_lab::lab::{self, ExecutionOptions};
 use rqps_lab::plan::{Plan, PlanDraft, file, words};
 use rqps_model::benchmark::Phase;
@@ -51,17 +51,15 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
     let mut display = Display::new();
     let end = bisect(&options, folder, &mut |event| display.show(event));
     drop(display);
-    let found = match end.with_context(|| format!("bisect ({})", out.display()))? {
-        BisectionEnd::Found(found) => found,
-        BisectionEnd::Interrupted => {
-            info!(
-                "rqps: stopped; the results so far are in {}\nhint: resume with `rqps bisect \
-                 --resume {}`",
-                out.display(),
-                out.display()
-            );
-            return Ok(exit::INTERRUPTED);
-        }
+    let ended = end.with_context(|| format!("bisect ({})", out.display()))?;
+    let Some(found) = ended else {
+        info!(
+            "rqps: stopped; the results so far are in {}\nhint: resume with `rqps bisect \
+             --resume {}`",
+            out.display(),
+            out.display()
+        );
+        return Ok(exit::INTERRUPTED);
     };
     info!("rqps: results are in {}", out.display());
     let text = match words.format {

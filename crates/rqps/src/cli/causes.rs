@@ -15,7 +15,7 @@ use crate::cli::terminal::{self, Display};
 use crate::cli::{exit, folders, gate, hosts, own_workload, vector};
 use rqps_analysis::comparison::StepComparison;
 use rqps_analysis::{Comparison, causes};
-use rqps_lab::campaign::gap::{GapEnd, close as close_gap};
+use rqps_lab::campaign::gap::close as close_gap;
 use rqps_lab::plan::{Interleave, Plan, PlanDraft, file};
 use rqps_model::build::BuildSource;
 use rqps_model::gap::GapRequest;
@@ -42,17 +42,15 @@ pub(super) fn close(words: &GapArgs) -> Result<u8> {
     let mut display = Display::new();
     let end = close_gap(&options, folder, &mut |event| display.show(event));
     drop(display);
-    let gap = match end.with_context(|| format!("close the gap ({})", out.display()))? {
-        GapEnd::Closed(gap) => gap,
-        GapEnd::Interrupted => {
-            info!(
-                "rqps: stopped; the results so far are in {}\nhint: resume with `rqps gap --resume \
-                 {}`",
-                out.display(),
-                folders::resume_words(&out)
-            );
-            return Ok(exit::INTERRUPTED);
-        }
+    let ended = end.with_context(|| format!("close the gap ({})", out.display()))?;
+    let Some(gap) = ended else {
+        info!(
+            "rqps: stopped; the results so far are in {}\nhint: resume with `rqps gap --resume \
+             {}`",
+            out.display(),
+            folders::resume_words(&out)
+        );
+        return Ok(exit::INTERRUPTED);
     };
     info!("rqps: results are in {}", out.display());
     let text = match words.format {

@@ -57,7 +57,7 @@ pub(super) enum Asked {
 pub(super) struct Measuring<'a> {
     options: &'a ExecutionOptions,
     folder: BisectionFolder,
-    request: BisectionRequest,
+    pub(super) request: BisectionRequest,
     /// Number of log entries that were requested again.
     used: usize,
     /// Versions that do not build, with the reason: what failed once is not built again.
@@ -75,14 +75,17 @@ impl<'a> Measuring<'a> {
         Measuring { options, folder, request, used: 0, unbuilt: BTreeMap::new(), events }
     }
 
-    /// The request.
-    pub(super) fn request(&self) -> &BisectionRequest {
-        &self.request
-    }
-
     /// All entries that were asked for so far.
     pub(super) fn entries(&self) -> &[BisectionEntry] {
         &self.folder.log().entries[..self.used]
+    }
+
+    /// The reasons why a version could not be measured; none for one that could.
+    pub(super) fn lost(&self, place: usize) -> impl DoubleEndedIterator<Item = &str> {
+        self.entries().iter().filter_map(move |entry| match entry {
+            BisectionEntry::Lost { place: at, reason } if *at == place => Some(reason.as_str()),
+            _ => None,
+        })
     }
 
     /// Says something that stays.

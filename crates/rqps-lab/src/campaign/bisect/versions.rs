@@ -9,7 +9,7 @@ use crate::plan::words;
 use rqps_analysis::counted::COUNTS_TAU;
 use rqps_builds::catalogue::Entry;
 use rqps_builds::source::{self, Commit, IdleFiles};
-use rqps_model::bisection::{BisectedVersion, BisectionEntry, BisectionPass};
+use rqps_model::bisection::{BisectedVersion, BisectionPass};
 use rqps_model::build::{BuildSource, Dbms, Version};
 use rqps_model::metric::Metric;
 use rqps_model::target::Target;
@@ -208,7 +208,7 @@ pub(super) struct CountedEnds {
 /// # Errors
 /// An end cannot be measured; the metric that was asked for is not there.
 pub(super) fn choose(measuring: &mut Measuring<'_>) -> Result<Choice> {
-    let wanted = measuring.request().metric;
+    let wanted = measuring.request.metric;
     let by = wanted.unwrap_or(Metric::InstructionsPerOp);
     let counted = match (counts_of(by), measuring.count_fault()) {
         (Some(_), None) => counted_ends(measuring, by)?,
@@ -221,7 +221,7 @@ pub(super) fn choose(measuring: &mut Measuring<'_>) -> Result<Choice> {
             Err(reason) => bail!("bisect by instructions: {reason}"),
         };
     }
-    let last = measuring.request().versions.len() - 1;
+    let last = measuring.request.versions.len() - 1;
     let ends = match measuring.ask(BisectionPass::Rate, &[0, last], END_BLOCKS)? {
         Asked::Values(values) => values.values,
         Asked::Lost(place) => return Err(lost_end(measuring, place)),
@@ -263,7 +263,7 @@ fn counted_ends(
     measuring: &mut Measuring<'_>,
     metric: Metric,
 ) -> Result<Result<CountedEnds, String>> {
-    let last = measuring.request().versions.len() - 1;
+    let last = measuring.request.versions.len() - 1;
     let mut both = Vec::new();
     for place in [0, last] {
         let values = match measuring.ask(BisectionPass::Count, &[place], END_COUNTS)? {
@@ -294,16 +294,12 @@ pub(super) fn level(metric: Metric, counts: &[f64]) -> f64 {
 
 /// The reason why a version cannot be measured, from the log.
 fn reason(measuring: &Measuring<'_>, place: usize) -> String {
-    let lost = measuring.entries().iter().rev().find_map(|entry| match entry {
-        BisectionEntry::Lost { place: at, reason } if *at == place => Some(reason.clone()),
-        _ => None,
-    });
-    lost.unwrap_or_else(|| "it cannot be measured".to_owned())
+    measuring.lost(place).next_back().unwrap_or("it cannot be measured").to_owned()
 }
 
 /// The error of an end that cannot be measured.
 pub(super) fn lost_end(measuring: &Measuring<'_>, place: usize) -> anyhow::Error {
-    let label = &measuring.request().versions[place].target.label;
+    let label = &measuring.request.versions[place].target.label;
     anyhow::anyhow!("measure {label}, an end of the range: {}", reason(measuring, place))
 }
 

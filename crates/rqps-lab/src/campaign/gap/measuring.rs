@@ -27,7 +27,7 @@ type Settings = BTreeMap<String, String>;
 pub(super) struct Measuring<'a> {
     options: &'a ExecutionOptions,
     folder: GapFolder,
-    request: GapRequest,
+    pub(super) request: GapRequest,
     /// Rounds of the log that were asked for again.
     used: usize,
     /// The known changes, by name.
@@ -43,11 +43,6 @@ impl<'a> Measuring<'a> {
     ) -> Measuring<'a> {
         let request = folder.log().request.clone();
         Measuring { options, folder, request, used: 0, changes: BTreeMap::new(), events }
-    }
-
-    /// The request.
-    pub(super) fn request(&self) -> &GapRequest {
-        &self.request
     }
 
     /// The rounds that were asked for so far.

@@ -328,7 +328,7 @@ impl<'e, 'o> LocalExecutor<'e, 'o> {
     }
 
     fn prepare(&mut self, block: u32, progress: &mut Progress<'_>) -> Result<()> {
-        let plan = &self.execution.options.plan;
+        let plan = self.execution.plan;
         if self.prepared == 0 {
             let phases = self.states.first().map(|state| state.phases.as_slice());
             let bytes = cost::estimate(plan, phases.unwrap_or_default()).disk_bytes;
@@ -354,7 +354,7 @@ impl<'e, 'o> LocalExecutor<'e, 'o> {
             reference.usual = self.canaries.first();
         }
         let reference = reference.as_ref();
-        let canaries = cost::canaries(&self.execution.options.plan).filter(|_| reference.is_some());
+        let canaries = cost::canaries(self.execution.plan).filter(|_| reference.is_some());
         canaries.into_iter().for_each(|task| progress.begin(task));
         let before = reference
             .and_then(|reference| self.canaries.before(self.execution, reference, progress));
