@@ -4,20 +4,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rqps_import::insert::{
-    client as ibench_client, histograms as ibench_histograms, raw as ibench_raw, res as ibench_res,
-    summary as ibench_summary, tables as ibench_tables,
-};
-use rqps_import::kv::{output as dbbench_output, rates as dbbench_rates, table as dbbench_table};
-use rqps_import::sysbench::{
-    met_tables, names as sysbench_names, output as sysbench_output, sb_met,
-    tables as sysbench_tables,
-};
+use rqps_import::insert::{client as ibench_client, raw as ibench_raw, tables as ibench_tables};
+use rqps_import::kv::{output as dbbench_output, rates as dbbench_rates, report as dbbench_table};
+use rqps_import::sysbench::{met_tables, output as sysbench_output, tables as sysbench_tables};
 use rqps_import::text::Text;
 use rqps_import::vector::ann_text;
 use rqps_import::{
-    self as import, ImportError, ImportFormat, ImportOptions, Named, Published, insert, iostat, kv,
-    sysbench, tag, vector, vmstat,
+    self as import, ImportError, ImportFormat, ImportOptions, Named, Published, insert, kv,
+    stat_files, sysbench, tag, vector,
 };
 
 use super::{scratch, split, text};
@@ -59,24 +53,24 @@ pub(super) fn sysbench(bytes: &[u8]) {
     if let Some(blocks) = good(text, sysbench_tables::parse_blocks(text)) {
         let _ = blocks.is_relative();
     }
-    for block in good(text, met_tables::parse(text)).unwrap_or_default() {
-        met_tables::check(text, &block, &mut Published::default());
+    for block in good(text, met_tables::parse_met(text)).unwrap_or_default() {
+        met_tables::check_met(text, &block, &mut Published::default());
     }
     for output in good(text, sysbench_output::parse(text)).unwrap_or_default() {
         let _ = (output.script(), output.option("tables"));
     }
-    if let Some(file) = good(text, vmstat::parse(text)) {
+    if let Some(file) = good(text, stat_files::parse_vmstat(text)) {
         let _ = (file.mean(), file.compat_mean());
     }
-    if let Some(file) = good(text, iostat::parse(text)) {
+    if let Some(file) = good(text, stat_files::parse_iostat(text)) {
         let _ = (file.mean("md2"), file.mean(""));
     }
-    if let Some(met) = good(text, sb_met::parse(text)) {
-        let _ = (met.rate(), met.value("cpu/o"), sb_met::differences(&met.io, &met.vm));
+    if let Some(met) = good(text, met_tables::parse_sb_met(text)) {
+        let _ = (met.rate(), met.value("cpu/o"), met_tables::differences(&met.io, &met.vm));
     }
     for (_, word) in text.lines() {
-        assert_eq!(tag::decode(word).text, word);
-        let _ = (sysbench_names::file_name(word), ibench_tables::split_size(word));
+        assert_eq!(tag::decode_tag(word).text, word);
+        let _ = (sysbench_tables::file_name(word), ibench_tables::split_size(word));
         let _ = ibench_raw::file_name(word);
     }
 }
@@ -84,15 +78,15 @@ pub(super) fn sysbench(bytes: &[u8]) {
 /// Files of the insert benchmark.
 pub(super) fn insert(bytes: &[u8]) {
     let text = &read(bytes);
-    let _ = (ibench_tables::is_metrics(text), ibench_summary::is_summary(text));
-    if let Some(table) = good(text, ibench_tables::parse(text)) {
+    let _ = (ibench_tables::is_metrics(text), ibench_tables::is_summary(text));
+    if let Some(table) = good(text, ibench_tables::parse_metrics(text)) {
         let _ = ibench_tables::relative_rows(&table).len();
         table.rows.iter().for_each(|row| drop(ibench_tables::merged(row)));
     }
-    good(text, ibench_histograms::parse(text));
-    good(text, ibench_summary::parse(text));
-    good(text, ibench_client::parse(text));
-    good(text, ibench_res::parse(text));
+    good(text, ibench_client::parse_histogram(text));
+    good(text, ibench_tables::parse_summary(text));
+    good(text, ibench_client::parse_client(text));
+    good(text, ibench_raw::parse_res(text));
 }
 
 /// Files of db_bench.

@@ -17,8 +17,7 @@ use rqps_model::run::Dataset;
 use rqps_model::verdict::{LookSchedule, Rules};
 use rqps_stats::moderated::{Estimate, Spread};
 use rqps_stats::paired::mean_interval;
-use rqps_stats::power::detectable;
-use rqps_stats::sequential::Looks;
+use rqps_stats::power::{Looks, detectable};
 use rqps_stats::student;
 
 /// Level of the tests whose rejections are counted as false alarms.

@@ -10,7 +10,7 @@ use rqps_model::datagen::rng::Rng;
 use rqps_model::metric::{Direction, Metric};
 use rqps_model::units::counted;
 use rqps_model::verdict::Verdict;
-use rqps_stats::multiple::holm;
+use rqps_stats::moderated::holm;
 
 /// The findings that fresh sittings can confirm, and those that they cannot: a level of a history,
 /// counted instructions, a missed rate.

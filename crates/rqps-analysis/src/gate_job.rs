@@ -9,8 +9,7 @@ use super::gate::{Finding, Level, plain};
 use super::history::{Newest, PastSets, against_newest};
 use rqps_model::metric::{Direction, Metric};
 use rqps_model::verdict::{Allowance, GateRules, Rules, Verdict};
-use rqps_stats::moderated::Estimate;
-use rqps_stats::multiple::holm;
+use rqps_stats::moderated::{Estimate, holm};
 
 /// What can fail a job. All p-values are adjusted by Holm.
 pub(super) struct Job<'a> {

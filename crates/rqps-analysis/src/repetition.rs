@@ -6,9 +6,8 @@ use super::comparison::{Comparison, Relative, StepComparison, TargetResult, numb
 use rqps_model::build::Manifest;
 use rqps_model::metric::Metric;
 use rqps_model::verdict::Verdict;
-use rqps_stats::moderated::Estimate;
-use rqps_stats::multiple::benjamini_hochberg;
-use rqps_stats::{Interval, welch};
+use rqps_stats::moderated::{Estimate, benjamini_hochberg};
+use rqps_stats::{Interval, paired};
 
 /// A repetition and what was repeated.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -231,9 +230,9 @@ fn repeated_step(
         verdict: relative.judgement.as_ref().map_or(Verdict::NoVerdict, |it| it.verdict),
     };
     let (before, after) = (ratio(first), ratio(second));
-    let change = estimate(first)
-        .zip(estimate(second))
-        .and_then(|(first, second)| welch::difference(first, second, comparison.rules.confidence));
+    let change = estimate(first).zip(estimate(second)).and_then(|(first, second)| {
+        paired::difference_of_means(first, second, comparison.rules.confidence)
+    });
     let change = change.map(|change| RatioChange {
         ratio: change.value.exp(),
         interval: change.interval.exp(),

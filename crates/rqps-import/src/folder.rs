@@ -3,14 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use super::error::ImportError;
-use super::format::ImportFormat;
+use super::format::{ImportError, ImportFormat};
 use super::published::Published;
 use rqps_model::host::fingerprint;
 use rqps_model::run::StepRecord;
 use rqps_model::units;
-use rqps_results::entries;
-use rqps_results::{ResultSet, ResultsError};
+use rqps_results::{ResultSet, ResultsError, entries};
 
 /// The written files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,11 @@
 //! Importer `hammerdb`: results of TPROC-C as HammerDB prints and stores them, until version 6.
 
+use super::cells::{number, rfc3339};
+use super::format::{ImportError, ImportOptions, Named};
+use crate::ImportFormat;
 use crate::cells::Kept;
-use crate::number::{number, rfc3339};
 use crate::published::{self, Published, StepKind, add_file, annotate, untagged};
 use crate::text::{Text, names};
-use crate::{ImportError, ImportFormat, ImportOptions, Named};
 use rqps_model::benchmark::{Group, RateUnit};
 use rqps_model::build::Dbms;
 use rqps_model::metric::Metric;

@@ -7,36 +7,23 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod cells;
-mod error;
 mod folder;
-mod format;
+pub mod format;
 mod hammerdb;
 pub mod insert;
-pub mod iostat;
 pub mod kv;
-mod leftovers;
-pub mod notice;
-mod number;
 mod one_build;
-mod one_set;
-mod options;
 mod published;
-mod read;
 mod series;
-mod stream;
+pub mod stat_files;
 pub mod sysbench;
 pub mod tag;
 pub mod text;
-mod variants;
 pub mod vector;
-pub mod vmstat;
+
+use format::unnamed;
 
 pub use cells::{Cells, Totals};
-pub use error::ImportError;
 pub use folder::{Written, write};
-pub use format::{FORMATS, ImportFormat};
-pub use options::{Across, ImportOptions, Named};
+pub use format::{Across, FORMATS, ImportError, ImportFormat, ImportOptions, Named, read};
 pub use published::{Check, NOT_IN_FILES, Published, PublishedRun};
-pub use read::read;
-
-use options::unnamed;

@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::notice::{Notice, NoticeKind};
+use super::format::{Across, ImportError, Notice, NoticeKind};
 use super::published::{Published, PublishedRun, add_file, annotate};
+use super::tag;
 use rqps_model::benchmark::RateUnit;
 use rqps_model::metric::Metric;
 use rqps_model::run::{Status, StepRecord};
@@ -14,7 +15,7 @@ const DIGITS_LEAST: usize = 6;
 
 /// Joins labels with the same rates in all steps that both have. The first label stays: the others
 /// lead to it.
-pub(crate) fn join(published: &mut Published) -> BTreeMap<String, String> {
+pub(crate) fn join_builds(published: &mut Published) -> BTreeMap<String, String> {
     let mut labels: Vec<String> = Vec::new();
     for run in &published.runs {
         if !labels.contains(&run.record.key.label) {
@@ -136,4 +137,77 @@ fn add(step: &mut StepRecord, copy: StepRecord) {
     files.into_iter().for_each(|file| add_file(step, file));
     imported.annotations.iter().for_each(|(head, printed)| annotate(step, head, printed));
     imported.remarks.iter().for_each(|words| super::published::remark(step, words));
+}
+
+// Targets of one import are of one size and one machine, unless somebody asks for ratios across.
+
+/// Refuses what would be divided across sizes or machines.
+///
+/// # Errors
+/// Runs whose numbers of rows differ, or are known of some only; runs of different machines that no
+/// published file compares.
+pub(crate) fn check_one_set(published: &Published, across: Across) -> Result<(), ImportError> {
+    if !across.sizes {
+        one_size(published)?;
+    }
+    if !across.hosts {
+        one_host(published)?;
+    }
+    Ok(())
+}
+
+/// A file that a run was read from, for the message.
+fn file(run: &PublishedRun) -> &str {
+    let imported = run.steps.iter().filter_map(|step| step.imported.as_ref());
+    imported.flat_map(|imported| &imported.files).next().map_or("?", String::as_str)
+}
+
+fn one_size(published: &Published) -> Result<(), ImportError> {
+    let rows = |run: &PublishedRun| run.record.workload.rows;
+    let of_insert = published.benchmark == "insert";
+    let Some(first) = published.runs.iter().find(|run| rows(run) > 0) else { return Ok(()) };
+    let other = published.runs.iter().find(|run| {
+        // Tables of sysbench never tell their rows; those of the Insert Benchmark do.
+        rows(run) != rows(first) && (rows(run) > 0 || of_insert)
+    });
+    let Some(other) = other else { return Ok(()) };
+    let spelled = match rows(other) {
+        0 => "unknown size".to_owned(),
+        rows => format!("{rows} rows"),
+    };
+    Err(ImportError::Words(format!(
+        "`{}` has {} rows and `{}` has {spelled}: results of different sizes belong in separate \
+         imports. Import each separately, or compare them with --across sizes",
+        file(first),
+        rows(first),
+        file(other)
+    )))
+}
+
+fn one_host(published: &Published) -> Result<(), ImportError> {
+    let machine = |run: &PublishedRun| tag::decode_tag(&run.record.manifest.reported).machine;
+    let known = || published.runs.iter().filter(|run| machine(run).is_some());
+    let Some(first) = known().next() else { return Ok(()) };
+    let Some(other) = known().find(|run| machine(run) != machine(first)) else { return Ok(()) };
+    // The author of a table that has both compared them on purpose.
+    let has = |run: &PublishedRun, name: &str| {
+        let imported = run.steps.iter().filter_map(|step| step.imported.as_ref());
+        imported.flat_map(|imported| &imported.files).any(|file| file == name)
+    };
+    let imported = first.steps.iter().filter_map(|step| step.imported.as_ref());
+    let mut files = imported.flat_map(|imported| &imported.files);
+    if files.any(|file| known().all(|run| has(run, file))) {
+        return Ok(());
+    }
+    let spelled = |run: &PublishedRun| {
+        machine(run).map_or_else(String::new, |(cores, memory)| format!("c{cores}r{memory}"))
+    };
+    Err(ImportError::Words(format!(
+        "`{}` comes from machine {} and `{}` from machine {}: a ratio between two machines says \
+         nothing about the builds. Import each separately, or compare them with --across hosts",
+        file(first),
+        spelled(first),
+        file(other),
+        spelled(other)
+    )))
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use super::cells::{Cells, Kept};
-use super::notice::{Notice, NoticeKind};
+use super::format::{Notice, NoticeKind};
 use super::tag::Tag;
 use super::text::Text;
 use rqps_model::benchmark::{BenchmarkParameters, Group, Idle, RateUnit, Workload};
@@ -16,7 +16,7 @@ use rqps_model::metric::Metric;
 use rqps_model::run::{FORMAT, Imported, RunKey, RunRecord, Status, StepRecord};
 use rqps_model::target::Target;
 use rqps_model::units;
-use rqps_stats::ratio::{follows, printed_ratio};
+use rqps_stats::summary::{follows, printed_ratio};
 
 /// The reason for a missing value that rqps's own runs have.
 pub const NOT_IN_FILES: &str = "not in the imported files";

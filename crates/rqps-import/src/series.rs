@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::cells::rfc3339;
+use super::format::{ImportError, ImportOptions, Named};
+use crate::ImportFormat;
 use crate::cells::Kept;
-use crate::number::rfc3339;
 use crate::published::{self, Published, StepKind, add_file, untagged};
 use crate::text::{RATES_MAX, Text, names};
-use crate::{ImportError, ImportFormat, ImportOptions, Named};
 use rqps_model::benchmark::{Group, RateUnit};
 use rqps_model::build::Dbms;
 use rqps_model::metric::Metric;

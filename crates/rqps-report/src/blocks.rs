@@ -1,11 +1,22 @@
-//! The host during the blocks: discarded blocks, canaries, and the last look at each step.
+//! The course of a measurement: blocks, sessions, turns, and the seconds of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::document::{Block, Cell, Column, Section, Table};
+use super::document::{Block, Cell, Column, Digits, Section, Table};
+use super::verdicts;
 use rqps_analysis::Comparison;
 use rqps_analysis::calibration::HostNoise;
+use rqps_analysis::comparison::TargetResult;
+use rqps_analysis::pairing::{TurnScatter, carry_over, share_between_turns, turn_scatter};
 use rqps_model::gate::{BlockRecord, Canary, CanaryRule, HostLog};
+use rqps_model::metric::Metric;
+use rqps_model::verdict::Rules;
+use rqps_stats::moderated::SD_MIN;
+use rqps_stats::power::{self, Aim};
+use rqps_stats::stability::{Evenness, Stability};
+use rqps_stats::summary::{median, stddev};
+
+// The host during the blocks: discarded blocks, canaries, and the last look at each step.
 
 /// Maximum number of steps that a line names; it counts the rest.
 const NAMED: usize = 12;
@@ -146,6 +157,271 @@ fn named(steps: &[&String]) -> String {
         names.push(&more);
     }
     names.join(", ")
+}
+
+// Results of each session: ratios of several result sets side by side, and their heterogeneity.
+
+/// A table for each target; `None` for a single session.
+pub(super) fn sessions_section(comparison: &Comparison) -> Option<Section> {
+    let targets = comparison.targets.iter().enumerate().skip(1);
+    let tables: Vec<Table> =
+        targets.filter_map(|(place, facts)| table(comparison, place, &facts.label)).collect();
+    if tables.is_empty() {
+        return None;
+    }
+    let about = "Each result set is a session: one series of blocks on one host with its own \
+                 loads. Where several hosts measured blocks of one plan, or one host in several \
+                 sittings, each host or sitting is a session. rqps pools rQPS over sessions with a \
+                 random effect (REML); the interval is the Hartung-Knapp-Sidik-Jonkman interval. \
+                 between sd is the standard deviation between sessions beyond the scatter of their \
+                 pairs, within sd that of the pairs of one session; needed is the number of \
+                 sessions that find a difference of delta in this step.";
+    let mut blocks = vec![Block::Paragraph(about.to_owned()), Block::List(legend(comparison))];
+    blocks.extend(tables.into_iter().map(Block::Table));
+    Some(Section { id: "sessions", heading: "Sessions".to_owned(), blocks })
+}
+
+/// The sessions in the order of their runs.
+fn names(comparison: &Comparison) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for run in &comparison.runs {
+        if !names.contains(&run.session.as_str()) {
+            names.push(&run.session);
+        }
+    }
+    names
+}
+
+/// `session-1: results/monday, host c2r24 (7883fa9e240c), 2026-11-22T12:00:00Z`.
+fn legend(comparison: &Comparison) -> Vec<String> {
+    let line = |(place, name): (usize, &str)| {
+        let run = comparison.runs.iter().find(|run| run.session == name)?;
+        let fingerprint = &run.host_fingerprint;
+        let class = comparison.hosts.get(fingerprint).map(|host| host.class());
+        let class = class.unwrap_or_else(|| "unknown".to_owned());
+        let started = &run.started;
+        Some(format!("session-{}: {name}, host {class} ({fingerprint}), {started}", place + 1))
+    };
+    names(comparison).into_iter().enumerate().filter_map(line).collect()
+}
+
+fn table(comparison: &Comparison, target: usize, label: &str) -> Option<Table> {
+    let names = names(comparison);
+    let mut rows = Vec::new();
+    for step in &comparison.steps {
+        let Some(relative) = step.targets[target].relative(Metric::Rate) else { continue };
+        let Some(sessions) = &relative.sessions else { continue };
+        let mut row = vec![
+            verdicts::ratio(relative),
+            Cell::number(100.0 * sessions.between_sd, Digits::Fixed(2), "%"),
+            match sessions.within_sd {
+                Some(sd) => Cell::number(100.0 * sd, Digits::Fixed(2), "%"),
+                None => Cell::missing("each session has one pair"),
+            },
+            match needed(&sessions.values, &comparison.rules) {
+                Some(needed) => Cell::number(f64::from(needed), Digits::Fixed(0), "sessions"),
+                None => Cell::missing("no number of sessions that could be measured"),
+            },
+        ];
+        row.extend(names.iter().map(|name| {
+            match sessions.sessions.iter().find(|session| session.session == *name) {
+                Some(own) => {
+                    Cell::number(own.ratio, Digits::Fixed(3), "ratio").within(own.interval)
+                }
+                None => Cell::missing("no pair of this step in this session"),
+            }
+        }));
+        row.push(Cell::text(step.name.clone()));
+        rows.push(row);
+    }
+    let mut columns = vec![
+        Column::numbers("rQPS"),
+        Column::numbers("between sd %"),
+        Column::numbers("within sd %"),
+        Column::numbers("needed"),
+    ];
+    columns.extend((1..=names.len()).map(|place| Column::numbers(format!("session-{place}"))));
+    columns.push(Column::words("step"));
+    let caption = format!("{label}: rQPS by session");
+    (!rows.is_empty()).then_some(Table { caption, columns, rows })
+}
+
+/// Sessions that find a difference of δ, by the scatter of these.
+fn needed(values: &[f64], rules: &Rules) -> Option<u32> {
+    let sd = stddev(values).filter(|sd| *sd >= SD_MIN)?;
+    let (alpha, effect) = (1.0 - rules.confidence, rules.equivalence_limit());
+    power::pairs_needed(&Aim { sd, df_lent: 0.0, effect, alpha, power: rules.power })
+}
+
+// Turns within a step: their lengths, and the precision of a block's ratio.
+
+/// A row for each step and target; `None` if no targets took turns.
+pub(super) fn turns_section(comparison: &Comparison) -> Option<Section> {
+    let rows: Vec<Vec<Cell>> = turn_scatter(comparison).iter().map(cells).collect();
+    let columns = vec![
+        Column::numbers("turn_ms").with_legend("shortest turn"),
+        Column::words("waiting").with_legend("state of the DBMS during the turns of others"),
+        Column::numbers("turns").with_legend("turns of this target in a block"),
+        Column::numbers("inside").with_legend("standard error of a block's ratio, from its turns"),
+        Column::numbers("between").with_legend("standard deviation of the ratio between blocks"),
+        Column::words("target"),
+        Column::words("step"),
+    ];
+    let explained = "Targets took turns within each step, so a slow disturbance affects all of \
+                     them. If `between` is about as large as `inside`, longer windows help as much \
+                     as more blocks; if it is larger, only more blocks help. Intervals and \
+                     verdicts of rates use `inside` where the blocks scatter less, because a few \
+                     blocks may agree by luck.";
+    let share = share_between_turns(comparison).map_or_else(String::new, |share| {
+        format!(" {:.2} % of the windows lie between turns.", 100.0 * share)
+    });
+    (!rows.is_empty()).then(|| Section {
+        id: "turns",
+        heading: "Turns within steps".to_owned(),
+        blocks: vec![
+            Block::Paragraph(format!("{explained}{share}{}", carry_over_sentence(comparison))),
+            Block::Table(Table { caption: String::new(), columns, rows }),
+        ],
+    })
+}
+
+/// The carry-over of each target, as a sentence; empty if no target has two turns in a row.
+fn carry_over_sentence(comparison: &Comparison) -> String {
+    let all = comparison.targets.iter().zip(carry_over(comparison));
+    let told = all.filter_map(|(target, found)| {
+        let found = found?;
+        let [slower, margin] = [found.slower, 1.96 * found.error].map(|share| 100.0 * share);
+        Some(format!("{slower:.1} % ± {margin:.1} ({})", target.label))
+    });
+    let told: Vec<String> = told.collect();
+    if told.is_empty() {
+        return String::new();
+    }
+    format!(
+        " Carry-over, by how much a turn after another target's is slower than the target's own \
+         next turn (± 95 %): {}.",
+        told.join(", ")
+    )
+}
+
+fn cells(of: &TurnScatter) -> Vec<Cell> {
+    let percent = |ln: Option<f64>, why: &str| match ln {
+        Some(ln) => Cell::text(format!("{:.2} %", 100.0 * ln.exp_m1())),
+        None => Cell::missing(why),
+    };
+    vec![
+        Cell::number(of.slice_ms, Digits::Significant(3), "ms"),
+        Cell::text(of.waiting),
+        Cell::number(f64::from(of.turns), Digits::Fixed(0), ""),
+        percent(of.inside_ln, "the window has one part"),
+        percent(of.between_ln, "one block"),
+        Cell::text(of.label.clone()),
+        Cell::text(of.step.clone()),
+    ]
+}
+
+/// The turns in a few words for the head of a report: the number of steps with turns, of all steps;
+/// empty if there are none.
+pub(super) fn line(comparison: &Comparison) -> Option<String> {
+    let records = |step: &rqps_analysis::comparison::StepComparison| -> Vec<bool> {
+        let samples = step.targets.iter().flat_map(|target| &target.samples);
+        samples.map(|sample| sample.record.outcome.turns.is_some()).collect()
+    };
+    let steps: Vec<Vec<bool>> = comparison.steps.iter().map(records).collect();
+    let within = steps.iter().filter(|step| step.contains(&true)).count();
+    if within == 0 {
+        return None;
+    }
+    let rest = match steps.len() - within {
+        0 => String::new(),
+        rest => format!("; one target after another in {rest}"),
+    };
+    let slices = comparison.steps.iter().flat_map(|step| &step.targets).flat_map(|target| {
+        target
+            .samples
+            .iter()
+            .filter_map(|sample| Some(sample.record.outcome.turns.as_ref()?.slice_ms))
+    });
+    let (least, most) =
+        slices.fold((f64::INFINITY, 0.0f64), |(least, most), ms| (least.min(ms), most.max(ms)));
+    let length = if most - least < 0.5 {
+        format!("{least:.0} ms")
+    } else {
+        format!("{least:.0} to {most:.0} ms")
+    };
+    Some(format!("of {length} within {within} of {} steps{rest}", steps.len()))
+}
+
+// Rate stability over the seconds of a run: spread, stalls, drift.
+
+/// A row for each step and target; empty if no record has intervals of 5 s or more.
+pub(super) fn evenness_section(comparison: &Comparison) -> Option<Section> {
+    let heads = ["cv", "p1", "p5", "stall_s", "longest_s", "warm_s", "drift"];
+    let mut columns: Vec<Column> = heads.into_iter().map(Column::numbers).collect();
+    columns.push(Column::words("target"));
+    columns.push(Column::words("step"));
+    let mut rows = Vec::new();
+    for step in &comparison.steps {
+        for target in &step.targets {
+            let Some(mut evenness_cells) = evenness_cells(target) else { continue };
+            evenness_cells.push(Cell::text(target.label.clone()));
+            evenness_cells.push(Cell::text(step.name.clone()));
+            rows.push(evenness_cells);
+        }
+    }
+    let explained = "Statistics of the rates of single seconds: cv is standard deviation / mean; \
+                     p1 and p5 are percentiles / median; stall_s counts seconds below a tenth of \
+                     the median, longest_s the longest series of them; warm_s is the start of the \
+                     steady state (MSER-5, windows from 20 s); drift is the Theil-Sen slope times \
+                     the window (windows from 60 s). Medians over the runs; stalls of the worst \
+                     run.";
+    (!rows.is_empty()).then(|| Section {
+        id: "evenness",
+        heading: "Rate stability".to_owned(),
+        blocks: vec![
+            Block::Paragraph(explained.to_owned()),
+            Block::Table(Table { caption: String::new(), columns, rows }),
+        ],
+    })
+}
+
+fn evenness_cells(target: &TargetResult) -> Option<Vec<Cell>> {
+    let courses: Vec<Stability> =
+        target.samples.iter().filter_map(|sample| sample.stability).collect();
+    let evenness: Vec<Evenness> = courses.iter().filter_map(|course| course.evenness).collect();
+    if evenness.is_empty() {
+        return None;
+    }
+    let middle = |get: fn(&Evenness) -> f64| {
+        let numbers: Vec<f64> = evenness.iter().map(get).collect();
+        match median(&numbers) {
+            Some(number) => Cell::number(number, Digits::Fixed(3), "ratio"),
+            None => Cell::missing("the window is too short"),
+        }
+    };
+    let most = |get: fn(&Evenness) -> usize| {
+        let most = evenness.iter().map(get).max().unwrap_or(0);
+        Cell::number(most as f64, Digits::Fixed(0), "s")
+    };
+    let cuts = courses.iter().filter_map(|course| course.warm_up);
+    let cuts: Vec<f64> = cuts.map(|cut| cut.seconds as f64).collect();
+    let drifts: Vec<f64> =
+        courses.iter().filter_map(|course| course.trend).map(|trend| trend.change).collect();
+    Some(vec![
+        middle(|evenness| evenness.cv),
+        middle(|evenness| evenness.p1),
+        middle(|evenness| evenness.p5),
+        most(|evenness| evenness.stall_seconds),
+        most(|evenness| evenness.longest_stall),
+        match median(&cuts) {
+            Some(seconds) => Cell::number(seconds, Digits::Fixed(0), "s"),
+            None => Cell::missing("the window is shorter than 20 s"),
+        },
+        match median(&drifts) {
+            Some(share) => Cell::text(format!("{:+.1} %", 100.0 * share)),
+            None => Cell::missing("the window is shorter than 60 s"),
+        },
+    ])
 }
 
 #[cfg(test)]

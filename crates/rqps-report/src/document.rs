@@ -3,9 +3,8 @@
 
 use std::sync::Arc;
 
-use super::chart::Chart;
-use super::flame::Flame;
-use super::heat::Heat;
+use super::chart::{Chart, Heat};
+use super::stacks::Flame;
 use rqps_model::metric::Metric;
 use rqps_stats::Interval;
 

@@ -1,20 +1,23 @@
-//! Facts of a comparison: targets, host, time, and the run folders of all numbers.
+//! Facts of a comparison: targets, host, time, the run folders of all numbers, remarks of authors,
+//! conditions of vendors.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use super::build::Sections;
-use super::client_hosts;
 use super::document::{Block, Cell, Column, Section, Table};
-use super::turns;
+use super::{blocks, clients};
 use rqps_analysis::Comparison;
-use rqps_analysis::comparison::{RunFacts, TargetFacts};
+use rqps_analysis::comparison::{Remark, RunFacts, TargetFacts};
 use rqps_model::benchmark::{Idle, Pace, Placement, Workload};
 use rqps_model::build::{BuildSource, Dbms, Manifest};
+use rqps_model::compatible::CompatibleServer;
 use rqps_model::config::Config;
+use rqps_model::dialect::Dialect;
 use rqps_model::host::Host;
 use rqps_model::metric::Metric;
 use rqps_model::run::Status;
 use rqps_model::server_settings::{PLANNER, recorded};
+use rqps_model::terms::{NO_ADVICE, Terms};
 use rqps_model::units::counted;
 use rqps_stats::summary::median;
 
@@ -61,14 +64,14 @@ pub(crate) fn section(comparison: &Comparison, own: &[&Sections]) -> Section {
                 if let Some(server) = &hosts.server_host {
                     add("server host", server.clone());
                 }
-                add("client hosts", client_hosts::line(comparison, hosts));
+                add("client hosts", clients::line(comparison, hosts));
             }
         }
     }
     for line in settings_lines(comparison) {
         add("settings", line);
     }
-    if let Some(line) = turns::line(comparison) {
+    if let Some(line) = blocks::line(comparison) {
         add("turns", line);
     }
     if let Some(line) = loads_line(comparison) {
@@ -396,4 +399,135 @@ pub(crate) fn status(status: &Status) -> String {
         Status::Discarded(_) => "discarded",
     }
     .to_owned()
+}
+
+// Remarks of the authors of imported results.
+
+/// `None` if the import has only numbers.
+pub(super) fn remarks_section(comparison: &Comparison) -> Option<Section> {
+    let points: Vec<String> =
+        comparison.remarks.iter().map(|remark| point(comparison, remark)).collect();
+    (!points.is_empty()).then(|| Section {
+        id: "remarks",
+        heading: "Published remarks".to_owned(),
+        blocks: vec![Block::List(points)],
+    })
+}
+
+fn point(comparison: &Comparison, remark: &Remark) -> String {
+    let targets = match remark.targets.len() {
+        all if all >= comparison.targets.len() && all > 1 => "all targets".to_owned(),
+        _ => remark.targets.join(", "),
+    };
+    let (column, text) = (&remark.column, &remark.text);
+    if column.is_empty() {
+        return format!("{}: {text} ({targets})", remark.step);
+    }
+    if !text.is_empty() {
+        return format!("{column} of {targets}: {text}");
+    }
+    let cells = counted(remark.cells, "cell");
+    format!("{column} of {targets}: {cells}, see the step records (imported.annotations)")
+}
+
+// Conditions of vendors for publishing results of their services.
+
+/// The terms of the vendors of the targets; nothing if no target is a vendor's service.
+pub(crate) fn terms_section(comparison: &Comparison) -> Option<Section> {
+    if comparison.hides_terms {
+        return None;
+    }
+    let mut labels: BTreeMap<&str, (&Terms, Vec<&str>)> = BTreeMap::new();
+    for target in &comparison.targets {
+        if let Some(terms) = of_target(target) {
+            labels.entry(terms.vendor).or_insert((terms, Vec::new())).1.push(&target.label);
+        }
+    }
+    if labels.is_empty() {
+        return None;
+    }
+    let mut points: Vec<String> = labels
+        .into_values()
+        .map(|(terms, labels)| format!("{}: {}", labels.join(", "), sentence(terms)))
+        .collect();
+    points.push(NO_ADVICE.to_owned());
+    Some(Section {
+        id: "terms",
+        heading: "Terms of publication".to_owned(),
+        blocks: vec![Block::List(points)],
+    })
+}
+
+/// A vendor's terms in a sentence.
+pub fn sentence(terms: &Terms) -> String {
+    format!(
+        "{} ({}): {}. Source: {}; {}.",
+        terms.vendor, terms.services, terms.rule, terms.source, terms.date
+    )
+}
+
+/// By the host of its DSN or address, else by what the server said of itself.
+fn of_target(target: &TargetFacts) -> Option<&'static Terms> {
+    let wanted = target.target.as_ref()?;
+    let (BuildSource::Dsn(dsn) | BuildSource::Client(dsn)) = &wanted.source else { return None };
+    let place = dsn.split("//").nth(1)?.split(['/', '?']).next()?;
+    let host = place.rsplit('@').next()?.split(':').next()?;
+    let of_version = |reported: &str| match CompatibleServer::of_reported(reported) {
+        Some(server) => Terms::of_vendor(server.vendor),
+        None if wanted.dbms.dialect() == Dialect::Mysql => Terms::of_mysql(reported),
+        None => None,
+    };
+    let mut reported = target.manifests.iter().map(|manifest| manifest.reported.as_str());
+    Terms::of_host(host).or_else(|| reported.find_map(of_version))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use rqps_model::build::{Dbms, Manifest, Version};
+    use rqps_model::target::Target;
+
+    fn vendor(dbms: Dbms, dsn: &str, reported: &str) -> Option<&'static str> {
+        let target = Target {
+            label: "a".to_owned(),
+            dbms,
+            source: match dbms {
+                Dbms::Client => BuildSource::Client(dsn.to_owned()),
+                _ => BuildSource::Dsn(dsn.to_owned()),
+            },
+            config: String::new(),
+            storage_engine: None,
+        };
+        let manifest = Manifest {
+            dbms,
+            version: Version::new("1"),
+            reported: reported.to_owned(),
+            origin: String::new(),
+            sha256: None,
+            compiler: None,
+            packages: BTreeMap::new(),
+        };
+        let facts =
+            TargetFacts { target: Some(target), manifests: vec![manifest], ..TargetFacts::of("a") };
+        of_target(&facts).map(|terms| terms.vendor)
+    }
+
+    #[test]
+    fn a_target_is_of_a_vendor_by_its_host_or_its_version() {
+        let postgres = |dsn, reported| vendor(Dbms::Postgres, dsn, reported);
+        let aurora = "postgres://u@db.abc.rds.amazonaws.com:5432/d?sslmode=require";
+        assert_eq!(postgres(aurora, "16.4"), Some("Amazon Web Services"));
+        assert_eq!(postgres("postgres://u@10.0.0.1/d", "17.2 [Neon]"), Some("Neon"));
+        let snowflake = "snowflake://u@a.snowflakecomputing.com/d";
+        assert_eq!(vendor(Dbms::Client, snowflake, ""), Some("Snowflake"));
+        assert_eq!(vendor(Dbms::Client, "/opt/duckdb", ""), None);
+        // Anybody may run these.
+        assert_eq!(postgres("postgres://u@10.0.0.1/d", "13.0.0 [CockroachDB]"), None);
+        assert_eq!(postgres("postgres://u@10.0.0.1/d", "17.2"), None);
+        let mysql = |reported| vendor(Dbms::Mysql, "mysql://u@h/d", reported);
+        assert_eq!(mysql("8.0.33-commercial"), Some("Oracle"));
+        assert_eq!(mysql("8.0.33"), None);
+    }
 }

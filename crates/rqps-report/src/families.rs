@@ -1,21 +1,23 @@
-//! One report of several families of targets, each relative to its own baseline.
+//! Reports of several families of targets, and of targets that cross settings.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
 
-use super::build::Sections;
-use super::build::{self, ReportOptions};
+use super::build::{self, ReportOptions, Sections};
 use super::document::{Block, Cell, Column, Digits, Document, Section, Table};
-use super::form::Format;
-use super::{flat, json, markdown, tables, text};
+use super::form::{self, Format};
+use super::{export, tables};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::StepComparison;
 use rqps_analysis::counted::is_counted;
+use rqps_analysis::families::Crossing;
 use rqps_model::benchmark::Group;
 use rqps_model::escape;
 use rqps_model::metric::Metric;
+
+// One report of several families of targets, each relative to its own baseline.
 
 /// The comparison of one family.
 #[derive(Clone, Copy, Debug)]
@@ -47,18 +49,20 @@ pub fn write_families(
             let complete = |comparison: &Comparison, own: &[&Sections]| {
                 build::document(comparison, &ReportOptions::default(), own)
             };
-            out.write_all(text::render(&of(complete), None).as_bytes())?;
+            out.write_all(form::render_text(&of(complete), None).as_bytes())?;
         }
-        Format::Markdown => out.write_all(markdown::render(&of(build::bug_report)).as_bytes())?,
+        Format::Markdown => {
+            out.write_all(form::render_markdown(&of(build::bug_report)).as_bytes())?
+        }
         Format::Tsv => {
-            let all: Vec<String> = parts.iter().map(|part| flat::tsv(part.comparison)).collect();
+            let all: Vec<String> = parts.iter().map(|part| export::tsv(part.comparison)).collect();
             out.write_all(all.join("\n").as_bytes())?;
         }
         Format::Csv => {
-            writeln!(out, "{},baseline", flat::CSV_HEAD)?;
+            writeln!(out, "{},baseline", export::CSV_HEAD)?;
             for part in parts {
-                let baseline = format!(",{}", flat::quoted(&part.comparison.baseline));
-                flat::write_csv_rows(part.comparison, &baseline, &mut out)?;
+                let baseline = format!(",{}", export::quoted(&part.comparison.baseline));
+                export::write_csv_rows(part.comparison, &baseline, &mut out)?;
             }
         }
         Format::Json => {
@@ -66,11 +70,11 @@ pub fn write_families(
                 .iter()
                 .map(|part| FamilyContent {
                     family: part.family,
-                    comparison: json::Content::of(part.comparison),
+                    comparison: form::Content::of(part.comparison),
                 })
                 .collect();
             let whole =
-                json::Versioned { schema: json::SCHEMA, name: "families", value: &families };
+                form::Versioned { schema: form::SCHEMA, name: "families", value: &families };
             let text = serde_json::to_string_pretty(&whole)?;
             writeln!(out, "{}", escape::json(&text))?;
         }
@@ -81,7 +85,7 @@ pub fn write_families(
 #[derive(Serialize)]
 struct FamilyContent<'a> {
     family: &'a str,
-    comparison: json::Content<'a>,
+    comparison: form::Content<'a>,
 }
 
 /// Merges the documents of all families. Their sections get the name of the family.
@@ -188,4 +192,38 @@ fn family_cells(part: &FamilyReport, name: &str, metric: Metric) -> Vec<Cell> {
     let missing =
         || part.comparison.targets.iter().map(|_| Cell::missing("not measured")).collect();
     step.map_or_else(missing, cells)
+}
+
+// The section of effects of settings, where targets are all combinations of them.
+
+/// Main effects and interactions in each step; `None` where targets are no full crossing.
+pub(super) fn section(comparison: &Comparison) -> Option<Section> {
+    let crossing = Crossing::of(comparison)?;
+    let mut rows = Vec::new();
+    for step in &comparison.steps {
+        for effect in crossing.effects(comparison, step) {
+            let ratio = Cell::number(effect.ratio, Digits::Fixed(3), "ratio");
+            rows.push(vec![
+                ratio.within(effect.interval),
+                Cell::text(effect.n.to_string()),
+                Cell::text(effect.name),
+                Cell::text(step.name.clone()),
+            ]);
+        }
+    }
+    let heads = [Column::numbers("rQPS"), Column::numbers("n")];
+    let words = [Column::words("effect"), Column::of_row("step")];
+    let columns = heads.into_iter().chain(words).collect();
+    let text = "Each setting against its first value, over all values of the others. `A with B` is a \
+                ratio of two ratios: the effect of A where B is set, relative to its effect at the \
+                first value of B; 1 if they do not depend on each other. Each interval stands for \
+                itself, without a correction for their number.";
+    (!rows.is_empty()).then(|| Section {
+        id: "factors",
+        heading: "Effects of settings".to_owned(),
+        blocks: vec![
+            Block::Paragraph(text.to_owned()),
+            Block::Table(Table { caption: String::new(), columns, rows }),
+        ],
+    })
 }

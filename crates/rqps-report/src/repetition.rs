@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::document::{Block, Cell, Column, Digits, Document, Mark, Section, Table};
 use super::facts::host_line;
-use super::json::versioned;
+use super::form::versioned;
 use rqps_analysis::Comparison;
 use rqps_analysis::repetition::{
     Agreement, OtherBuild, RepeatedRatio, RepeatedStep, RepeatedTarget, Repetition,

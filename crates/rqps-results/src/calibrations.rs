@@ -1,15 +1,19 @@
-//! A/A calibrations: one file for each host and way of measuring, in a folder of their own.
+//! What a state folder and a result set keep for later judgements.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::ResultsError;
-use crate::store::json;
-use crate::{atomic, files};
+use serde::{Deserialize, Serialize};
+
+use super::read::{self, ResultsError};
+use super::store::{self, json};
 use rqps_model::bounded;
 use rqps_model::gate::{Calibration, GATE_FORMAT};
 use rqps_model::layout::{LAYOUT_FORMAT, LayoutRates};
 use rqps_model::ledger::{self, LedgerFault, SittingScatter};
+
+// A/A calibrations: one file for each host and way of measuring, in a folder of their own.
 
 /// Stores a calibration in `folder`, in the place of an earlier one of the same host, product and
 /// way of measuring. Returns the file.
@@ -19,7 +23,7 @@ use rqps_model::ledger::{self, LedgerFault, SittingScatter};
 pub fn keep_calibration(folder: &Path, known: &Calibration) -> Result<PathBuf, ResultsError> {
     fs::create_dir_all(folder).map_err(ResultsError::io("create", folder))?;
     let path = folder.join(file_name(known));
-    atomic::write(&path, &json(known, "calibration")?)?;
+    store::write_whole(&path, &json(known, "calibration")?)?;
     Ok(path)
 }
 
@@ -45,14 +49,14 @@ pub fn read_calibrations(folder: &Path) -> (Vec<Calibration>, Vec<ResultsError>)
     if !folder.is_dir() {
         return (Vec::new(), Vec::new());
     }
-    let names = match files::entries(folder) {
+    let names = match read::entries(folder) {
         Ok(names) => names,
         Err(error) => return (Vec::new(), vec![error]),
     };
     let files = names.iter().filter(|name| name.ends_with(".json")).map(|name| folder.join(name));
     let (mut known, mut faults) = (Vec::new(), Vec::new());
     for path in files {
-        match files::versioned(&path, GATE_FORMAT, |known: &Calibration| known.format) {
+        match read::versioned(&path, GATE_FORMAT, |known: &Calibration| known.format) {
             Ok(calibration) => known.extend(calibration),
             Err(error) => faults.push(error),
         }
@@ -93,7 +97,7 @@ pub fn keep_in_ledger(path: &Path, more: &[SittingScatter]) -> Result<(), Result
     let text = ledger::empty() + &lines.collect::<String>();
     let parent = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(parent).map_err(ResultsError::io("create", parent))?;
-    atomic::write(path, text.as_bytes())
+    store::write_whole(path, text.as_bytes())
 }
 
 /// Stores rates in `folder`, in the place of earlier ones of the same host and product. Returns
@@ -104,7 +108,7 @@ pub fn keep_in_ledger(path: &Path, more: &[SittingScatter]) -> Result<(), Result
 pub fn keep_layout(folder: &Path, known: &LayoutRates) -> Result<PathBuf, ResultsError> {
     fs::create_dir_all(folder).map_err(ResultsError::io("create", folder))?;
     let path = folder.join(format!("{}-{}.json", known.host_fingerprint, known.dbms));
-    atomic::write(&path, &json(known, "layout noise")?)?;
+    store::write_whole(&path, &json(known, "layout noise")?)?;
     Ok(path)
 }
 
@@ -116,10 +120,80 @@ pub fn read_layouts(folder: &Path) -> Result<Vec<LayoutRates>, ResultsError> {
     if !folder.is_dir() {
         return Ok(Vec::new());
     }
-    let names = files::entries(folder)?;
+    let names = read::entries(folder)?;
     let files = names.iter().filter(|name| name.ends_with(".json")).map(|name| folder.join(name));
     let read = |path: PathBuf| {
-        files::versioned(&path, LAYOUT_FORMAT, |known: &LayoutRates| known.format).transpose()
+        read::versioned(&path, LAYOUT_FORMAT, |known: &LayoutRates| known.format).transpose()
     };
     files.filter_map(read).collect()
+}
+
+// `accepted.json` of a result set: steps whose speed in it was accepted as a new level of a
+// history.
+
+/// Name of the file.
+const NAME: &str = "accepted.json";
+/// Its format.
+const FORMAT: u32 = 1;
+
+/// The file.
+#[derive(Serialize, Deserialize)]
+struct AcceptedSteps {
+    format: u32,
+    steps: Vec<AcceptedStep>,
+}
+
+/// One step.
+#[derive(Serialize, Deserialize)]
+struct AcceptedStep {
+    step: String,
+    /// RFC 3339, UTC.
+    at: String,
+}
+
+/// The steps that were accepted in a result set; none without the file.
+///
+/// # Errors
+/// The file cannot be read, or is one of a newer rqps.
+pub fn read_accepted(set: &Path) -> Result<BTreeSet<String>, ResultsError> {
+    Ok(accepted_read(set)?.steps.into_iter().map(|accepted| accepted.step).collect())
+}
+
+fn accepted_read(set: &Path) -> Result<AcceptedSteps, ResultsError> {
+    let read = read::versioned(&set.join(NAME), FORMAT, |file: &AcceptedSteps| file.format)?;
+    Ok(read.unwrap_or(AcceptedSteps { format: FORMAT, steps: Vec::new() }))
+}
+
+/// Records steps as accepted in a result set, at this time.
+///
+/// # Errors
+/// The file cannot be read or written.
+pub fn keep_accepted(set: &Path, steps: &[String], at: &str) -> Result<(), ResultsError> {
+    let mut accepted = accepted_read(set)?;
+    for step in steps {
+        if !accepted.steps.iter().any(|other| other.step == *step) {
+            accepted.steps.push(AcceptedStep { step: step.clone(), at: at.to_owned() });
+        }
+    }
+    store::write_whole(&set.join(NAME), &json(&accepted, "accepted steps")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_accepted_is_kept() {
+        let folder = tempfile::tempdir().expect("folder");
+        let steps =
+            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(read_accepted(folder.path()).expect("none"), BTreeSet::new());
+        keep_accepted(folder.path(), &steps(&["scan"]), "2026-01-01T00:00:00Z").expect("kept");
+        keep_accepted(folder.path(), &steps(&["scan", "load"]), "2026-01-02T00:00:00Z")
+            .expect("kept");
+        let both: BTreeSet<String> = steps(&["load", "scan"]).into_iter().collect();
+        assert_eq!(read_accepted(folder.path()).expect("both"), both);
+        let text = std::fs::read_to_string(folder.path().join(NAME)).expect("text");
+        assert_eq!(text.matches("\"at\": \"2026-01-01").count(), 1, "{text}");
+    }
 }

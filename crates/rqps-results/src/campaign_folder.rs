@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{ResultsError, atomic, files, plain_set};
+use super::read::{self, ResultsError};
+use super::store;
 use rqps_model::bisection::{BISECTION_FORMAT, BisectionEntry, BisectionLog, BisectionRequest};
 use rqps_model::gap::{GAP_FORMAT, GapLog, GapRequest, GapRound};
 
@@ -130,7 +131,7 @@ impl<L: CampaignLog> CampaignFolder<L> {
             let why = format!("it holds a {} of something else", L::NAME);
             return Err(ResultsError::Occupied { path: path.to_owned(), why });
         }
-        atomic::create_folder(path)?;
+        store::create_folder(path)?;
         let folder = CampaignFolder { path: path.to_owned(), log: L::new(request) };
         folder.write()?;
         Ok(folder)
@@ -141,9 +142,9 @@ impl<L: CampaignLog> CampaignFolder<L> {
     /// # Errors
     /// The file is none of this campaign, or one of a newer rqps.
     pub fn open(path: &Path) -> Result<Self, ResultsError> {
-        plain_set::check(path)?;
+        store::check_plain(path)?;
         let file = path.join(L::FILE);
-        let log = files::versioned(&file, L::FORMAT, L::format)?;
+        let log = read::versioned(&file, L::FORMAT, L::format)?;
         let log: L =
             log.ok_or_else(|| ResultsError::io("read", &file)(ErrorKind::NotFound.into()))?;
         if let Some(why) = log.fault() {
@@ -176,6 +177,6 @@ impl<L: CampaignLog> CampaignFolder<L> {
         let text = serde_json::to_string_pretty(&self.log).map_err(|error| {
             ResultsError::io("write", &file)(std::io::Error::other(error.to_string()))
         })?;
-        atomic::write(&file, format!("{text}\n").as_bytes())
+        store::write_whole(&file, format!("{text}\n").as_bytes())
     }
 }

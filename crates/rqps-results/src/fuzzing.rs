@@ -1,19 +1,19 @@
 //! Entries for the fuzz targets (`fuzz/`): readers of files of a run folder that are private
 //! otherwise. Nothing else calls them.
 
-use super::{callgrind, counters, folded};
+use super::{profiles, seconds};
 
 /// A profile of callgrind.
 pub fn callgrind_profile(text: &str) -> bool {
-    callgrind::parse(text).is_ok()
+    profiles::parse_callgrind(text).is_ok()
 }
 
 /// Folded stacks.
 pub fn folded_stacks(text: &str) -> bool {
-    folded::parse(text).is_ok()
+    profiles::parse_folded(text).is_ok()
 }
 
 /// Rows of a file of counters.
 pub fn counter_rows(text: &str) -> usize {
-    text.lines().filter_map(counters::counter).count()
+    text.lines().filter_map(seconds::counter).count()
 }

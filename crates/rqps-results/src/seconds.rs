@@ -1,11 +1,14 @@
-//! `steps/NN-NAME.csv`: one row per second of a step. Counters are written as they were sampled,
-//! so nothing is lost; shares and rates follow from them (docs/results.md).
+//! Files beside a step: seconds, counters, settings of the server.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::{ResultsError, files};
-use rqps_model::run::{CpuTime, DiskUsage, HostUsage, Run, Second, StepRecord, Usage};
+use super::read::{self, ResultsError};
+use rqps_model::run::{Counter, CpuTime, DiskUsage, HostUsage, Run, Second, StepRecord, Usage};
+
+// `steps/NN-NAME.csv`: one row per second of a step. Counters are written as they were sampled,
+// so nothing is lost; shares and rates follow from them (docs/results.md).
 
 /// A column of the CSV: its head, which names the unit, and its value in a row.
 pub struct SecondsColumn {
@@ -103,7 +106,7 @@ fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
 }
 
 /// The whole file. No value of it needs quotes.
-pub(super) fn to_csv(rows: &[Second]) -> String {
+pub(super) fn seconds_csv(rows: &[Second]) -> String {
     let own = || rows.iter().take(1).flat_map(|row| row.extra.keys());
     let heads = COLUMNS.iter().map(|column| column.name).chain(own().map(String::as_str));
     let mut csv = heads.collect::<Vec<_>>().join(",");
@@ -128,7 +131,7 @@ pub(super) fn to_csv(rows: &[Second]) -> String {
 /// `None`. The maps `sources` and `missing` of a second's usage are not in the file: the step's
 /// record has them.
 pub fn read_seconds(path: &Path) -> Result<Vec<Second>, ResultsError> {
-    let text = files::text(path)?;
+    let text = read::text(path)?;
     let mut lines = text.lines();
     let heads: Vec<(&str, Option<&SecondsColumn>)> = lines
         .next()
@@ -174,6 +177,112 @@ pub fn seconds_of(run: &Run, step: &StepRecord) -> Result<Vec<Second>, ResultsEr
     read_seconds(&Path::new(&run.folder).join("steps").join(name))
 }
 
+// `steps/NN-NAME.counters.csv`: one row per counter of the DBMS that moved during a step.
+
+const HEAD: &str = "counter,before,after";
+
+/// The end of the names of such files.
+pub(super) const SUFFIX: &str = ".counters.csv";
+
+/// No DBMS has a comma or a line end in the name of a counter; it would be a space.
+pub(super) fn counters_csv(counters: &[Counter]) -> String {
+    let mut text = format!("{HEAD}\n");
+    for Counter { name, before, after } in counters {
+        let name = name.replace([',', '\n', '\r'], " ");
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{name},{before},{after}");
+    }
+    text
+}
+
+/// The counters of a step; none where it has no such file.
+pub fn counters_of(run: &Run, step: &StepRecord) -> Result<Vec<Counter>, ResultsError> {
+    let mut counters = Vec::new();
+    each_counter(run, step, &mut |name, before, after| {
+        counters.push(Counter { name: name.to_owned(), before, after });
+    })?;
+    Ok(counters)
+}
+
+/// As [`counters_of`], for reports over many runs: calls `take` with the name of each counter and
+/// its values before and after the step, and makes no list of them.
+pub fn each_counter(
+    run: &Run,
+    step: &StepRecord,
+    take: &mut dyn FnMut(&str, f64, f64),
+) -> Result<(), ResultsError> {
+    if !run.has_counters {
+        return Ok(());
+    }
+    let path = format!("{}/steps/{:02}-{}{SUFFIX}", run.folder, step.index, step.name);
+    let path = Path::new(&path);
+    let each = |text: &str| {
+        for (line, row) in (1..).zip(text.lines()).skip(1) {
+            let (name, before, after) = counter(row).ok_or_else(|| ResultsError::Malformed {
+                path: path.to_owned(),
+                line,
+                field: None,
+                why: format!("`{row}` is no counter with two numbers"),
+            })?;
+            take(name, before, after);
+        }
+        Ok(())
+    };
+    read::with_text(path, each)?.unwrap_or(Ok(()))
+}
+
+pub(super) fn counter(row: &str) -> Option<(&str, f64, f64)> {
+    let mut cells = row.split(',');
+    let name = cells.next()?;
+    let mut number = || cells.next()?.parse::<f64>().ok().filter(|number| number.is_finite());
+    Some((name, number()?, number()?))
+}
+
+// The settings that a server said it had, all defaults included: files in `logs/` of a run.
+
+/// One of these is in `logs/`, by DBMS. Their first two columns are name and value, under a head.
+const FILES: [&str; 3] = ["pg_settings.tsv", "variables.tsv", "pragmas.tsv"];
+
+/// The options of RocksDB, as the library writes them.
+const OPTIONS: &str = "rocksdb-options.ini";
+
+/// Name → value of the settings that the DBMS of a run had; nothing where none were kept.
+pub fn settings_of(run: &Run) -> Result<BTreeMap<String, String>, ResultsError> {
+    let logs = Path::new(&run.folder).join("logs");
+    let options = logs.join(OPTIONS);
+    if options.is_file() {
+        return Ok(of_sections(&read::text(&options)?));
+    }
+    let found = FILES.iter().map(|name| logs.join(name)).find(|path| path.is_file());
+    match found {
+        Some(path) => Ok(settings(&read::text(&path)?)),
+        None => Ok(BTreeMap::new()),
+    }
+}
+
+fn settings(text: &str) -> BTreeMap<String, String> {
+    let row = |line: &str| {
+        let mut cells = line.split('\t');
+        let name = cells.next().filter(|name| !name.is_empty())?;
+        Some((name.to_owned(), cells.next().unwrap_or_default().to_owned()))
+    };
+    text.lines().skip(1).filter_map(row).collect()
+}
+
+/// Options by section; those of tables have the beginning that configs give them.
+fn of_sections(text: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut prefix = "";
+    for line in text.lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[') {
+            prefix = if section.starts_with("TableOptions") { "table." } else { "" };
+        } else if let Some((name, value)) = line.split_once('=') {
+            found.insert(format!("{prefix}{name}"), value.to_owned());
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -183,7 +292,7 @@ mod tests {
     fn check_round_trip(rows: &[Second]) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("01-x.csv");
-        std::fs::write(&path, to_csv(rows)).unwrap();
+        std::fs::write(&path, seconds_csv(rows)).unwrap();
         assert_eq!(read_seconds(&path).unwrap(), rows);
     }
 
@@ -239,5 +348,21 @@ mod tests {
         let rows = read_seconds(&path).unwrap();
         assert_eq!((rows[0].second, rows[0].events), (1, 2));
         assert_eq!(rows[0].extra, BTreeMap::from([("new".to_owned(), 9.0)]));
+    }
+
+    #[test]
+    fn options_of_tables_have_their_beginning() {
+        let found = of_sections("# x\n[DBOptions]\n  a=1\n[TableOptions/B \"d\"]\n  a={b=2;c=3}\n");
+        let found: Vec<(&str, &str)> =
+            found.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(found, [("a", "1"), ("table.a", "{b=2;c=3}")]);
+    }
+
+    #[test]
+    fn names_and_values_are_the_first_columns() {
+        let found = settings("name\tsetting\tunit\tsource\nwork_mem\t4096\tkB\tdefault\nempty\n");
+        let found: Vec<(&str, &str)> =
+            found.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(found, [("empty", ""), ("work_mem", "4096")]);
     }
 }

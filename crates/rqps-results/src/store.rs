@@ -1,12 +1,17 @@
-//! Writing result sets and run folders.
+//! Writing result sets and run folders, whole or not at all.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{ResultsError, atomic, callgrind, counters, files, folded, plain_set, seconds};
+use super::read::{self, ResultsError};
+use super::{profiles, seconds};
 use rqps_model::block::{BLOCK_FORMAT, BlockReport};
 use rqps_model::gate::{GATE_FORMAT, HostLog};
 use rqps_model::host::{Host, fingerprint};
@@ -46,15 +51,15 @@ impl ResultSet {
                 );
                 return Err(ResultsError::Occupied { path: dir.to_owned(), why });
             }
-            atomic::sweep(dir);
+            sweep(dir);
             return Ok(set);
         }
         if !dir.exists() {
-            atomic::create_folder(dir)?;
+            create_folder(dir)?;
         }
         // The plan comes last: it is what makes the folder a result set.
-        atomic::write(&set.host_path(), &json(host, "host.json")?)?;
-        atomic::write(&set.plan_path(), plan_toml.as_bytes())?;
+        write_whole(&set.host_path(), &json(host, "host.json")?)?;
+        write_whole(&set.plan_path(), plan_toml.as_bytes())?;
         Ok(set)
     }
 
@@ -70,10 +75,10 @@ impl ResultSet {
             return Err(ResultsError::Occupied { path: dir.to_owned(), why });
         }
         if begun {
-            atomic::sweep(dir);
+            sweep(dir);
         } else {
-            atomic::create_folder(&set.hosts_path())?;
-            atomic::write(&set.plan_path(), plan_toml.as_bytes())?;
+            create_folder(&set.hosts_path())?;
+            write_whole(&set.plan_path(), plan_toml.as_bytes())?;
         }
         Ok(set)
     }
@@ -82,16 +87,16 @@ impl ResultSet {
     pub fn keep_file(&self, name: &Path, content: &[u8]) -> Result<(), ResultsError> {
         let path = self.folder.join("workload").join(name);
         if let Some(folder) = path.parent() {
-            atomic::create_folder(folder)?;
+            create_folder(folder)?;
         }
-        atomic::write(&path, content)
+        write_whole(&path, content)
     }
 
     /// Writes the facts of a host that measured blocks: `hosts/FINGERPRINT.json`.
     pub fn add_host(&self, host: &Host) -> Result<(), ResultsError> {
         let name = format!("hosts/{}.json", fingerprint(host));
         let path = self.folder.join(&name);
-        if path.exists() { Ok(()) } else { atomic::write(&path, &json(host, &name)?) }
+        if path.exists() { Ok(()) } else { write_whole(&path, &json(host, &name)?) }
     }
 
     /// True if `dir` has results of this plan; false for a missing or empty folder. Creates
@@ -107,12 +112,12 @@ impl ResultSet {
         }
         if set.plan_path().exists() {
             return if set.plan()? == plan_toml {
-                plain_set::check(dir).map(|()| true)
+                check_plain(dir).map(|()| true)
             } else {
                 occupied("it holds the results of another plan".to_owned())
             };
         }
-        for name in files::entries(dir)? {
+        for name in read::entries(dir)? {
             if name != "host.json" && name != "hosts" {
                 return occupied(format!("it holds `{name}` and no plan.toml"));
             }
@@ -151,12 +156,12 @@ impl ResultSet {
 
     /// The text of `plan.toml`.
     pub fn plan(&self) -> Result<String, ResultsError> {
-        files::text(&self.plan_path())
+        read::text(&self.plan_path())
     }
 
     /// `host.json`.
     pub fn host(&self) -> Result<Host, ResultsError> {
-        files::json(&self.host_path())
+        read::json(&self.host_path())
     }
 
     /// The facts of all hosts that measured blocks.
@@ -165,35 +170,35 @@ impl ResultSet {
         if !folder.is_dir() {
             return Ok(vec![self.host()?]);
         }
-        files::entries(&folder)?.iter().map(|name| files::json(&folder.join(name))).collect()
+        read::entries(&folder)?.iter().map(|name| read::json(&folder.join(name))).collect()
     }
 
     /// `gate.json`; `None` if the set has none.
     pub fn gate(&self) -> Result<Option<HostLog>, ResultsError> {
-        files::versioned(&self.gate_path(), GATE_FORMAT, |gate: &HostLog| gate.format)
+        read::versioned(&self.gate_path(), GATE_FORMAT, |gate: &HostLog| gate.format)
     }
 
     /// Writes `gate.json` anew.
     pub fn write_gate(&self, gate: &HostLog) -> Result<(), ResultsError> {
-        atomic::write(&self.gate_path(), &json(gate, "gate.json")?)
+        write_whole(&self.gate_path(), &json(gate, "gate.json")?)
     }
 
     /// `block.json`: the report of the one block that the set was made for; `None` if it has none.
     pub fn block(&self) -> Result<Option<BlockReport>, ResultsError> {
-        files::versioned(&self.block_path(), BLOCK_FORMAT, |report: &BlockReport| report.format)
+        read::versioned(&self.block_path(), BLOCK_FORMAT, |report: &BlockReport| report.format)
     }
 
     /// Writes `block.json`, when all runs of the block are written.
     pub fn write_block(&self, report: &BlockReport) -> Result<(), ResultsError> {
-        atomic::write(&self.block_path(), &json(report, "block.json")?)
+        write_whole(&self.block_path(), &json(report, "block.json")?)
     }
 
     /// The `run.json` of every run folder, by key. A folder without one was never begun.
     pub fn runs(&self) -> Result<Vec<RunRecord>, ResultsError> {
-        let folders = files::run_folders(&self.folder)?;
+        let folders = read::run_folders(&self.folder)?;
         let mut records = Vec::with_capacity(folders.len());
         for folder in folders {
-            records.push(files::run_record(&folder.path)?);
+            records.push(read::run_record(&folder.path)?);
         }
         records.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(records)
@@ -209,9 +214,9 @@ impl ResultSet {
             let why = "it already holds a run".to_owned();
             return Err(ResultsError::Occupied { path: folder, why });
         }
-        atomic::create_folder(&folder)?;
-        atomic::create_folder(&folder.join("steps"))?;
-        atomic::create_folder(&folder.join("logs"))?;
+        create_folder(&folder)?;
+        create_folder(&folder.join("steps"))?;
+        create_folder(&folder.join("logs"))?;
         let run = RunFolder { folder };
         run.update(record)?;
         Ok(run)
@@ -256,12 +261,12 @@ impl RunFolder {
 
     /// `run.json`.
     pub fn record(&self) -> Result<RunRecord, ResultsError> {
-        files::run_record(&self.folder)
+        read::run_record(&self.folder)
     }
 
     /// Writes `run.json` anew.
     pub fn update(&self, record: &RunRecord) -> Result<(), ResultsError> {
-        atomic::write(&self.folder.join("run.json"), &json(record, "run.json")?)
+        write_whole(&self.folder.join("run.json"), &json(record, "run.json")?)
     }
 
     /// Writes the turns of a step, before the step itself.
@@ -269,7 +274,7 @@ impl RunFolder {
         let name = format!("{:02}-{}", step.index, step.name);
         check_name(&name, "step")?;
         let path = self.folder.join("steps").join(format!("{name}.turns.csv"));
-        atomic::write(&path, turns_csv(turns).as_bytes())
+        write_whole(&path, turns_csv(turns).as_bytes())
     }
 
     /// Writes the counters of the DBMS, before the step itself.
@@ -280,8 +285,8 @@ impl RunFolder {
     ) -> Result<(), ResultsError> {
         let name = format!("{:02}-{}", step.index, step.name);
         check_name(&name, "step")?;
-        let path = self.folder.join("steps").join(format!("{name}{}", counters::SUFFIX));
-        atomic::write(&path, counters::to_csv(counters).as_bytes())
+        let path = self.folder.join("steps").join(format!("{name}{}", seconds::SUFFIX));
+        write_whole(&path, seconds::counters_csv(counters).as_bytes())
     }
 
     /// Writes what callgrind counted in a step, before the step itself.
@@ -289,12 +294,12 @@ impl RunFolder {
     /// # Errors
     /// It is no profile; the file cannot be written.
     pub fn write_profile(&self, step: &StepRecord, text: &str) -> Result<(), ResultsError> {
-        let name = callgrind::file_name(step);
+        let name = profiles::callgrind_name(step);
         check_name(&name, "step")?;
         let what = format!("steps/{name}");
-        let packed = callgrind::pack(text)
+        let packed = profiles::pack_callgrind(text)
             .map_err(|why| ResultsError::Unwritable { what: what.clone(), why })?;
-        atomic::write(&self.folder.join("steps").join(name), &packed)
+        write_whole(&self.folder.join("steps").join(name), &packed)
     }
 
     /// Writes the sampled stacks of a step, before the step itself.
@@ -306,13 +311,13 @@ impl RunFolder {
         step: &StepRecord,
         stacks: &HashMap<String, u64>,
     ) -> Result<(), ResultsError> {
-        let name = folded::file_name(step);
+        let name = profiles::folded_name(step);
         check_name(&name, "step")?;
-        let packed = folded::pack(stacks).map_err(|error| ResultsError::Unwritable {
+        let packed = profiles::pack_folded(stacks).map_err(|error| ResultsError::Unwritable {
             what: format!("steps/{name}"),
             why: error.to_string(),
         })?;
-        atomic::write(&self.folder.join("steps").join(name), &packed)
+        write_whole(&self.folder.join("steps").join(name), &packed)
     }
 
     /// Writes a step: its seconds first, then its record, which makes it count.
@@ -321,14 +326,14 @@ impl RunFolder {
         check_name(&name, "step")?;
         let steps = self.folder.join("steps");
         let record = json(step, &format!("steps/{name}.json"))?;
-        atomic::write(&steps.join(format!("{name}.csv")), seconds::to_csv(rows).as_bytes())?;
-        atomic::write(&steps.join(format!("{name}.json")), &record)
+        write_whole(&steps.join(format!("{name}.csv")), seconds::seconds_csv(rows).as_bytes())?;
+        write_whole(&steps.join(format!("{name}.json")), &record)
     }
 
     /// Writes `logs/NAME`.
     pub fn write_log(&self, name: &str, text: &str) -> Result<(), ResultsError> {
         check_name(name, "log")?;
-        atomic::write(&self.folder.join("logs").join(name), text.as_bytes())
+        write_whole(&self.folder.join("logs").join(name), text.as_bytes())
     }
 }
 
@@ -391,4 +396,230 @@ fn differing_facts(a: &Host, b: &Host) -> String {
         })
         .collect();
     differing.join("; ")
+}
+
+// What may lie in a result folder that is resumed. It may come from somebody else: a link in it
+// would lead writes elsewhere, and a pipe would hold them for ever.
+
+/// Refuses a result folder in which something is neither a plain file nor a folder; if rqps runs as
+/// root, also one with a folder of another user. What begins with a dot has checks of its own.
+///
+/// # Errors
+/// There is such an entry, or it cannot be read.
+pub(super) fn check_plain(folder: &Path) -> Result<(), ResultsError> {
+    let refused =
+        |path: &Path, why: String| Err(ResultsError::Occupied { path: path.to_owned(), why });
+    let facts = fs::metadata(folder).map_err(ResultsError::io("read", folder))?;
+    let user = rustix::process::geteuid();
+    if user.is_root() && facts.uid() != 0 {
+        let why = format!(
+            "it belongs to user {}, and rqps runs as root: resume it as that user, or copy it",
+            facts.uid()
+        );
+        return refused(folder, why);
+    }
+    for entry in fs::read_dir(folder).map_err(ResultsError::io("read", folder))? {
+        let entry = entry.map_err(ResultsError::io("read", folder))?;
+        let path = entry.path();
+        let kind = entry.file_type().map_err(ResultsError::io("read", &path))?;
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if kind.is_dir() {
+            if !is_hidden {
+                check_plain(&path)?;
+            }
+        } else if !kind.is_file() && !is_hidden {
+            let why = "it is neither a plain file nor a folder, so rqps writes nothing beside it; \
+                       remove it, or copy the results without it";
+            return refused(&path, why.to_owned());
+        }
+    }
+    Ok(())
+}
+
+// Files that are there whole or not at all.
+
+/// The end of a temporary name.
+const PARTIAL: &str = ".partial";
+
+/// Writes `bytes` to `path`: to a temporary name beside it, fsynced, renamed over it, and the
+/// folder fsynced. A kill at any moment leaves the old file or the new one, and perhaps a
+/// temporary file, whose name begins with a dot: readers pass those over.
+///
+/// # Errors
+/// The file or its folder cannot be written.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
+    let temporary = Temporary::beside(path);
+    let mut file = new_file(&temporary.0).map_err(temporary.fault("create"))?;
+    file.write_all(bytes).map_err(temporary.fault("write"))?;
+    file.sync_all().map_err(temporary.fault("flush"))?;
+    temporary.put_in_place(path)?;
+    sync_folder(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// As [`write_whole`], but without fsync: for output that can be made again after a power failure.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn replace_whole(path: &Path, content: impl AsRef<[u8]>) -> Result<(), ResultsError> {
+    let temporary = Temporary::beside(path);
+    new_file(&temporary.0)
+        .and_then(|mut file| file.write_all(content.as_ref()))
+        .map_err(temporary.fault("write"))?;
+    temporary.put_in_place(path)
+}
+
+/// The name of a file until it is whole. An error removes the file: a full disk needs the room.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn beside(path: &Path) -> Temporary {
+        Temporary(temporary_name(path))
+    }
+
+    fn fault(&self, doing: &'static str) -> impl FnOnce(std::io::Error) -> ResultsError {
+        ResultsError::io(doing, &self.0)
+    }
+
+    fn put_in_place(self, path: &Path) -> Result<(), ResultsError> {
+        fs::rename(&self.0, path).map_err(ResultsError::io("put in place", path))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // After a rename there is none of that name.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// A new file. What has its name is removed: a rest of a killed process, or a link or a pipe that
+/// somebody else put there.
+pub(super) fn new_file(path: &Path) -> std::io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    File::create_new(path)
+}
+
+fn temporary_name(path: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(PARTIAL);
+    path.with_file_name(name)
+}
+
+/// Removes what [`write_whole`] had not finished when it was killed, here and in the folders below. No
+/// link is followed. What begins with a dot is for others.
+fn sweep(folder: &Path) {
+    // What cannot be removed stays; readers pass it over.
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        match entry.file_type() {
+            Ok(kind) if kind.is_file() && name.starts_with('.') && name.ends_with(PARTIAL) => {
+                let _ = fs::remove_file(entry.path());
+            }
+            Ok(kind) if kind.is_dir() && !name.starts_with('.') => sweep(&entry.path()),
+            _ => {}
+        }
+    }
+}
+
+/// Creates a folder that may be there already, durably.
+pub(super) fn create_folder(path: &Path) -> Result<(), ResultsError> {
+    fs::create_dir_all(path).map_err(ResultsError::io("create", path))?;
+    sync_folder(path)?;
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => sync_folder(parent),
+        _ => Ok(()),
+    }
+}
+
+fn sync_folder(path: &Path) -> Result<(), ResultsError> {
+    let folder = File::open(path).map_err(ResultsError::io("open", path))?;
+    folder.sync_all().map_err(ResultsError::io("flush", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_and_pipes_are_found_at_any_depth() {
+        let set = tempfile::tempdir().unwrap();
+        let steps = set.path().join("b01-1-a/steps");
+        fs::create_dir_all(&steps).unwrap();
+        fs::write(steps.join("01-x.json"), "{}").unwrap();
+        check_plain(set.path()).unwrap();
+        symlink("/nowhere", set.path().join(".hidden")).unwrap();
+        check_plain(set.path()).unwrap();
+        for name in ["report.html", "b01-1-a/logs", "b01-1-a/steps/02-y.json"] {
+            let link = set.path().join(name);
+            symlink("/nowhere", &link).unwrap();
+            let error = check_plain(set.path()).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("neither"), "{error}");
+            fs::remove_file(link).unwrap();
+        }
+        let pipe = set.path().join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        assert!(check_plain(set.path()).is_err());
+    }
+
+    #[test]
+    fn a_failed_write_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("steps.json");
+        // A folder cannot be replaced by a file.
+        fs::create_dir(&path).unwrap();
+        assert!(write_whole(&path, b"text").is_err() && replace_whole(&path, "text").is_err());
+        let names = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(names, 1, "only the folder");
+    }
+
+    #[test]
+    fn a_link_in_place_of_a_temporary_file_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let victim = folder.path().join("victim");
+        fs::write(&victim, "mine").unwrap();
+        for write_one in
+            [|path: &Path| write_whole(path, b"new"), |path: &Path| replace_whole(path, "new")]
+        {
+            symlink(&victim, folder.path().join(".run.json.partial")).unwrap();
+            write_one(&folder.path().join("run.json")).unwrap();
+            assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
+            assert_eq!(fs::read_to_string(folder.path().join("run.json")).unwrap(), "new");
+        }
+    }
+
+    #[test]
+    fn a_sweep_takes_only_unfinished_files_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let other = tempfile::tempdir().unwrap();
+        fs::write(other.path().join(".x.partial"), "").unwrap();
+        symlink(other.path(), at("link")).unwrap();
+        symlink(other.path().join(".x.partial"), at(".linked.partial")).unwrap();
+        for folder in [".work", "run"] {
+            fs::create_dir(at(folder)).unwrap();
+            fs::write(at(folder).join(".x.partial"), "").unwrap();
+        }
+        for name in [".host.json.partial", "x.partial", ".lock"] {
+            fs::write(at(name), "").unwrap();
+        }
+        sweep(folder.path());
+        let gone = [".host.json.partial", "run/.x.partial"];
+        assert!(gone.iter().all(|name| !at(name).exists()));
+        let kept = ["x.partial", ".lock", ".work/.x.partial", "link/.x.partial", ".linked.partial"];
+        assert!(kept.iter().all(|name| at(name).exists()));
+    }
 }

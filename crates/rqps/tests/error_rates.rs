@@ -6,7 +6,7 @@ mod simulated;
 
 use rqps_model::datagen::rng::Rng;
 use rqps_model::verdict::Rules;
-use rqps_stats::sequential::Looks;
+use rqps_stats::power::Looks;
 use simulated::folders::{FOLDERS, FolderScene, simulate_folders};
 use simulated::host::{Disturbing, HostScene, simulate_host};
 use simulated::turns::{TURNS, TurnScene, simulate_turns};

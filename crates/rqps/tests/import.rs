@@ -20,7 +20,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use rqps_analysis::{self as analyze, Comparison};
-use rqps_import::notice::NoticeKind;
+use rqps_import::format::NoticeKind;
 use rqps_import::{
     self as import, ImportError, ImportFormat, ImportOptions, Named, Published, insert, kv,
     sysbench, vector,

@@ -14,8 +14,7 @@ use rqps_model::metric::Metric;
 use rqps_model::sampled::{CallGraph, Profiled, Waited};
 use rqps_model::verdict::Rules;
 use rqps_stats::Interval;
-use rqps_stats::moderated::{Estimate, Prior, SD_MIN, Spread};
-use rqps_stats::multiple::benjamini_hochberg;
+use rqps_stats::moderated::{Estimate, Prior, SD_MIN, Spread, benjamini_hochberg};
 use rqps_stats::paired::mean_interval;
 use rqps_stats::summary::{mean, stddev};
 

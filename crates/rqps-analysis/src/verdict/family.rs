@@ -8,10 +8,8 @@ use super::{Judgement, SharedVariance, Test};
 use rqps_model::metric::Metric;
 use rqps_model::verdict::{Rules, Verdict};
 use rqps_stats::Interval;
-use rqps_stats::moderated::Prior;
-use rqps_stats::multiple::{benjamini_hochberg, holm};
-use rqps_stats::power::{self, Aim};
-use rqps_stats::sequential::Looks;
+use rqps_stats::moderated::{Prior, benjamini_hochberg, holm};
+use rqps_stats::power::{self, Aim, Looks};
 
 /// Facts shared by the members of a family.
 pub(super) struct Family<'a> {
@@ -393,7 +391,7 @@ fn shown(priors: &[(Kind, Prior)]) -> Vec<SharedVariance> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rqps_stats::sequential::Looks;
+    use rqps_stats::power::Looks;
 
     /// Four blocks that agree to .05 % by luck, while the turns inside each give an error of 1 %.
     #[test]

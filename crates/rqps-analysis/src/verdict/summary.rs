@@ -16,7 +16,7 @@ use rqps_model::units::counted;
 use rqps_model::verdict::{LookSchedule, Rules, Verdict};
 use rqps_stats::moderated::{Estimate, SD_MIN};
 use rqps_stats::paired::mean_interval;
-use rqps_stats::sequential::Looks;
+use rqps_stats::power::Looks;
 use rqps_stats::summary::{mean, median, stddev};
 use rqps_stats::{Interval, student};
 

@@ -8,7 +8,7 @@ use rqps_analysis::measurement::Measurement;
 use rqps_analysis::pairing::{CONFIDENCE, pair_key};
 use rqps_model::metric::Metric;
 use rqps_model::vector::SearchPoint;
-use rqps_stats::multiple::holm;
+use rqps_stats::moderated::holm;
 use rqps_stats::paired::mean_interval;
 use rqps_stats::summary::{self, median};
 use rqps_stats::{Interval, student};

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::ImportOptions;
-use crate::insert::client::{ClientOutput, KINDS, ResponseTimes};
-use crate::insert::histograms::BUCKETS;
-use crate::insert::raw::RawInsertStep;
-use crate::insert::raw_check::{check_intervals, check_times};
-use crate::iostat::Iostat;
-use crate::notice::{Notice, NoticeKind};
-use crate::number::{decimals_agree, number};
+use super::client::{BUCKETS, ClientOutput, KINDS, ResponseTimes};
+use super::raw::{RawInsertStep, check_intervals, check_times};
+use crate::cells::{decimals_agree, number};
+use crate::format::{ImportOptions, Notice, NoticeKind};
 use crate::published::{Published, add_file};
+use crate::stat_files::Iostat;
 use crate::text::Text;
 use rqps_model::benchmark::RateUnit;
 use rqps_model::metric::Metric;

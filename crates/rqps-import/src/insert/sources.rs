@@ -3,15 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::ImportError;
+use super::client::{self, HistogramRow};
+use super::raw::{self, RawInsertStep};
+use super::tables::{self, MetricsTable, SummaryKind, SummaryTable};
 use crate::cells::Cells;
-use crate::insert::histograms::{self, HistogramRow};
-use crate::insert::raw::{self, RawInsertStep};
-use crate::insert::summary::{self, SummaryKind, SummaryTable};
-use crate::insert::tables::{self, MetricsTable};
-use crate::leftovers::Leftovers;
-use crate::notice::{Notice, NoticeKind};
-use crate::text::{Text, names};
+use crate::format::{ImportError, Notice, NoticeKind};
+use crate::text::{Leftovers, Text, names};
 
 /// Steps of the three published sequences; the number of rows identifies the sequence of a table
 /// without steps.
@@ -97,7 +94,7 @@ pub(crate) fn find(paths: &[PathBuf], steps: &[String]) -> Result<InsertSources,
                 let above = fs::canonicalize(path).map_err(ImportError::io(path))?;
                 let above = above.parent().unwrap_or(Path::new("/"));
                 let own = std::slice::from_ref(path);
-                sources.raw.extend(raw::read(above, own, &mut sources.notices)?);
+                sources.raw.extend(raw::read_raw(above, own, &mut sources.notices)?);
             } else if !take_target(path, &mut sources)? {
                 take_folder(path, steps, &mut sources)?;
             }
@@ -118,7 +115,7 @@ pub(crate) fn find(paths: &[PathBuf], steps: &[String]) -> Result<InsertSources,
 /// False if the folder has no steps.
 fn take_target(folder: &Path, sources: &mut InsertSources) -> Result<bool, ImportError> {
     let steps = raw::steps_of(folder)?;
-    sources.raw.extend(raw::read(folder, &steps, &mut sources.notices)?);
+    sources.raw.extend(raw::read_raw(folder, &steps, &mut sources.notices)?);
     Ok(!steps.is_empty())
 }
 
@@ -153,8 +150,8 @@ fn take_text(
     steps: &[String],
     sources: &mut InsertSources,
 ) -> Result<bool, ImportError> {
-    if histograms::is_histogram(&text) {
-        let mut rows = histograms::parse(&text)?;
+    if client::is_histogram(&text) {
+        let mut rows = client::parse_histogram(&text)?;
         let (step, op) = step_and_op(text.path());
         for row in &mut rows {
             row.step = row.step.take().or_else(|| step.clone());
@@ -163,15 +160,15 @@ fn take_text(
         sources.histograms.push((text, rows));
         return Ok(true);
     }
-    if summary::is_summary(&text) {
-        let tables = summary::parse(&text)?;
+    if tables::is_summary(&text) {
+        let tables = tables::parse_summary(&text)?;
         sources.summaries.push((text, tables));
         return Ok(true);
     }
     if !tables::is_metrics(&text) {
         return Ok(false);
     }
-    let mut table = tables::parse(&text)?;
+    let mut table = tables::parse_metrics(&text)?;
     let name = text.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let by_row = table.rows.iter().all(|row| row.step.is_some());
     if tables::is_relative(&text) {

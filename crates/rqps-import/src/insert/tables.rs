@@ -1,10 +1,14 @@
 //! Reads the tables of the Insert Benchmark's perf reports: a row of metrics per target and step
 //! (`o.sum`, `mrg`, metrics tables), or of ratios to a baseline (`rel`).
 
-use crate::ImportError;
-use crate::number::{Fault, is_word, number, parse as parse_number};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::sources::InsertSources;
+use crate::cells::{Fault, is_word, number, parse_number, shown};
+use crate::format::{ImportError, ImportOptions};
 use crate::text::{METRICS_MAX, Row, Text};
-use rqps_stats::ratio::printed_ratio;
+use rqps_stats::summary::printed_ratio;
 
 /// The rows of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,7 +68,7 @@ pub fn is_metrics(text: &Text) -> bool {
 ///
 /// A row before the heads or with a wrong number of cells, a cell that is neither a number nor
 /// `NA`; heads with a repeated column; a file without rows.
-pub fn parse(text: &Text) -> Result<MetricsTable, ImportError> {
+pub fn parse_metrics(text: &Text) -> Result<MetricsTable, ImportError> {
     text.at_most(METRICS_MAX)?;
     let mut table = MetricsTable::default();
     let mut heads: Vec<String> = Vec::new();
@@ -215,14 +219,291 @@ pub fn relative_rows(table: &MetricsTable) -> Vec<(&MetricsRow, String)> {
     rows
 }
 
+// Reads the summary tables of perf reports with the colour of each cell, as text: `value:class`.
+
+/// One table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SummaryTable {
+    /// The kind of table.
+    pub kind: SummaryKind,
+    /// The report: `20m.my`.
+    pub name: String,
+    /// Steps in the order of the columns.
+    pub steps: Vec<String>,
+    /// Rows: line, target, cells.
+    pub rows: Vec<(usize, String, Vec<SummaryCell>)>,
+}
+
+/// The three kinds of summary tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SummaryKind {
+    /// Rates of all steps.
+    Absolute,
+    /// Rates relative to the first target.
+    Relative,
+    /// Insert rates of query steps.
+    InsertRate,
+}
+
+impl SummaryKind {
+    /// The kind of its numbers in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            SummaryKind::Absolute => "rate",
+            SummaryKind::Relative => "ratio",
+            SummaryKind::InsertRate => "insert rate",
+        }
+    }
+}
+
+impl SummaryTable {
+    /// The size at the start of the name: `20m` of `20m.my`; empty if there is none.
+    pub fn size(&self) -> &str {
+        split_size(&format!("{}.", self.name)).0.map_or("", |size| &self.name[..size.len()])
+    }
+
+    /// True for the row of target rates below a table of insert rates.
+    pub fn is_target_row(&self, target: &str) -> bool {
+        self.kind == SummaryKind::InsertRate && target == "target"
+    }
+}
+
+impl SummaryCell {
+    /// The name of its colour, if it has one. Gray and yellow share a letter.
+    pub fn colour(&self) -> Option<&'static str> {
+        match self.class {
+            'g' => Some("green"),
+            'r' => Some("red"),
+            'y' => Some("gray or yellow"),
+            'b' => Some("blue"),
+            _ => None,
+        }
+    }
+}
+
+/// One cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SummaryCell {
+    /// The number as printed.
+    pub printed: String,
+    /// `g` green, `r` red, `y` gray (or yellow in a relative table), `b` blue, `-` none.
+    pub class: char,
+}
+
+/// True if the text begins with the head of such a table.
+pub fn is_summary(text: &Text) -> bool {
+    let mut lines = text.lines().map(|(_, line)| line.trim());
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
+    first.is_some_and(|line| head(line).is_some())
+}
+
+/// Reads `abs:20m.my TAB l.i0 TAB …`.
+fn head(line: &str) -> Option<(SummaryKind, &str, Vec<String>)> {
+    let mut cells = line.split('\t').map(str::trim);
+    let (kind, name) = cells.next()?.split_once(':')?;
+    let kind = match kind {
+        "abs" => SummaryKind::Absolute,
+        "rel" => SummaryKind::Relative,
+        "ins" | "ips" | "sla" | "iput" => SummaryKind::InsertRate,
+        _ => return None,
+    };
+    let steps: Vec<String> = cells.map(str::to_owned).collect();
+    (!steps.is_empty()).then_some((kind, name, steps))
+}
+
+/// Reads all tables of a file; lines with `#` are comments.
+///
+/// # Errors
+///
+/// A row before a head or with a wrong number of cells, a cell without a number and class, a table
+/// without rows.
+pub fn parse_summary(text: &Text) -> Result<Vec<SummaryTable>, ImportError> {
+    let mut tables: Vec<SummaryTable> = Vec::new();
+    for (line, row) in text.lines() {
+        let trimmed = row.trim();
+        if trimmed.is_empty() || trimmed.starts_with('#') {
+            continue;
+        }
+        if let Some((kind, name, steps)) = head(trimmed) {
+            tables.push(SummaryTable { kind, name: name.to_owned(), steps, rows: Vec::new() });
+            continue;
+        }
+        let Some(table) = tables.last_mut() else {
+            return Err(text.malformed(line, "a row before the header of a table (`abs:NAME …`)"));
+        };
+        let mut cells = trimmed.split('\t').map(str::trim);
+        let target = cells.next().unwrap_or_default().to_owned();
+        let mut row = Vec::new();
+        for cell in cells {
+            let (printed, class) = cell.rsplit_once(':').unwrap_or((cell, "-"));
+            let mut classes = class.chars();
+            let place = row.len();
+            let step = table.steps.get(place).map_or("", String::as_str);
+            text.number(line, place + 2, step, printed)?;
+            match (classes.next(), classes.next()) {
+                (Some(class), None) if "gryb-".contains(class) => {
+                    row.push(SummaryCell { printed: printed.to_owned(), class });
+                }
+                _ => {
+                    let why = format!("`{}` has no class (g, r, y, b or -)", shown(cell));
+                    return Err(text.bad_cell(line, place + 2, why));
+                }
+            }
+        }
+        text.check_width(line, row.len(), table.steps.len())?;
+        table.rows.push((line, target, row));
+    }
+    match tables.last() {
+        Some(table) if !table.rows.is_empty() => Ok(tables),
+        _ => Err(text.cut_short("the rows of the last table")),
+    }
+}
+
+// Chooses the data size of published Insert Benchmark results: results of two sizes are separate.
+
+/// The sizes of all rows, and the chosen ones.
+#[derive(Debug, Default)]
+pub(crate) struct Sizes {
+    /// Targets by size, from tables and raw files.
+    targets: BTreeMap<String, BTreeSet<String>>,
+    /// Chosen sizes; empty if no size is known.
+    taken: BTreeSet<String>,
+}
+
+impl Sizes {
+    /// Finds sizes in tags and names of files and folders, and chooses among them.
+    ///
+    /// # Errors
+    ///
+    /// The named files have different sizes, and ratios across sizes were not requested; the
+    /// requested size does not exist.
+    pub(crate) fn resolve(
+        sources: &InsertSources,
+        named: usize,
+        options: &ImportOptions,
+    ) -> Result<Sizes, ImportError> {
+        let mut sizes = Sizes::default();
+        let mut files: Vec<(String, String)> = Vec::new();
+        let mut add = |size: Option<String>, target: &str, path: &Path| {
+            let Some(size) = size else { return };
+            sizes.targets.entry(size.clone()).or_default().insert(target.to_owned());
+            if !files.iter().any(|(known, _)| *known == size) {
+                files.push((size, path.display().to_string()));
+            }
+        };
+        let tables = sources.sums.iter().chain(&sources.tables).chain(&sources.merged);
+        for (text, table) in tables.chain(&sources.relative) {
+            for row in &table.rows {
+                add(size_of(&row.tag, text.path()), split_size(&row.tag).1, text.path());
+            }
+        }
+        for raw in &sources.raw {
+            add(raw.size.clone(), &raw.target, &raw.folder);
+        }
+        let of_tables = tables_have_sizes(sources);
+        if !of_tables {
+            for (text, tables) in &sources.summaries {
+                for table in tables {
+                    for (_, target, _) in &table.rows {
+                        add(size_of(&table.name, text.path()), target, text.path());
+                    }
+                }
+            }
+        }
+        let all: BTreeSet<String> = files.iter().map(|(size, _)| size.clone()).collect();
+        sizes.taken = match (&options.size, files.as_slice()) {
+            (Some(size), _) if !all.is_empty() && !all.contains(size) => {
+                let all = all.into_iter().collect::<Vec<_>>().join(", ");
+                let why = format!("--size {size}: sizes in these files: {all}");
+                return Err(ImportError::Words(why));
+            }
+            (Some(size), _) => BTreeSet::from([size.clone()]),
+            (None, _) if options.across.sizes => all,
+            (None, [(first, a), (second, b), ..]) if named > 1 => {
+                return Err(ImportError::Words(format!(
+                    "`{a}` has {first} and `{b}` has {second} rows: results of different sizes \
+                     belong in separate imports. Import each separately, choose one with --size \
+                     {first}, or compare them with --across sizes"
+                )));
+            }
+            (None, [(first, _), ..]) => BTreeSet::from([first.clone()]),
+            (None, []) => BTreeSet::new(),
+        };
+        Ok(sizes)
+    }
+
+    /// The size of a row and the label of its target; the error is the reason for leaving the row
+    /// out.
+    pub(crate) fn take(&self, tag: &str, path: &Path) -> Result<(Option<String>, String), String> {
+        let target = split_size(tag).1;
+        self.label(size_of(tag, path), target)
+    }
+
+    /// The label of a target with a known size.
+    pub(crate) fn label(
+        &self,
+        size: Option<String>,
+        target: &str,
+    ) -> Result<(Option<String>, String), String> {
+        let size = size.or_else(|| {
+            // Merged tables omit the size; their targets have one size.
+            let mut with = self.targets.iter().filter(|(_, targets)| targets.contains(target));
+            let first = with.next()?.0.clone();
+            with.next().is_none().then_some(first)
+        });
+        match &size {
+            Some(size) if !self.taken.is_empty() && !self.taken.contains(size) => {
+                let taken: Vec<&str> = self.taken.iter().map(String::as_str).collect();
+                let taken = taken.join(", ");
+                Err(format!(
+                    "rows of {size}; this import uses {taken} (--size {size} imports these)"
+                ))
+            }
+            Some(size) if self.taken.len() > 1 => {
+                Ok((Some(size.clone()), format!("{size}.{target}")))
+            }
+            _ => Ok((size, target.to_owned())),
+        }
+    }
+}
+
+/// True if a table of metrics or a raw file tells its size. A summary covers several reports, so
+/// its sizes count only if nothing else tells one.
+fn tables_have_sizes(sources: &InsertSources) -> bool {
+    let tables = sources.sums.iter().chain(&sources.tables).chain(&sources.merged);
+    let mut tables = tables.chain(&sources.relative);
+    tables
+        .any(|(text, table)| table.rows.iter().any(|row| size_of(&row.tag, text.path()).is_some()))
+        || sources.raw.iter().any(|raw| raw.size.is_some())
+}
+
+/// `20m` of the tag `20m.my5649.cy8`, the file `24_03_17.30m.metrics.tsv` or its folders.
+pub(crate) fn size_of(tag: &str, path: &Path) -> Option<String> {
+    if let (Some(size), _) = split_size(tag) {
+        return Some(size.to_owned());
+    }
+    // Higher folders are unrelated to the results.
+    let near = path.components().rev().take(3);
+    let names = near.map(|part| part.as_os_str().to_string_lossy().into_owned());
+    names.into_iter().find_map(|name| {
+        let mut parts = name.split(['.', '_', '-']);
+        parts.find(|part| split_size(&format!("{part}.")).0.is_some()).map(str::to_owned)
+    })
+}
+
+/// The number of rows for a size: `20m` is 20 million.
+pub(crate) fn rows(size: &str) -> Option<u64> {
+    size.strip_suffix('m')?.parse::<u64>().ok()?.checked_mul(1_000_000)
+}
+
 #[cfg(test)]
-mod tests {
+mod tables_tests {
     use std::path::Path;
 
     use super::*;
 
     fn of(text: &str) -> Result<MetricsTable, ImportError> {
-        parse(&Text::of(Path::new("o.sum"), text))
+        parse_metrics(&Text::of(Path::new("o.sum"), text))
     }
 
     const SUM: &str = "ips\tqps\trps\trpq\tmaxop\tp50\ttag\n\
@@ -284,5 +565,63 @@ mod tests {
         assert_eq!(split_size("my5649.cy8"), (None, "my5649.cy8"));
         assert_eq!(split_size("m.x"), (None, "m.x"));
         assert_eq!(split_size("ém.x"), (None, "ém.x"));
+    }
+}
+
+#[cfg(test)]
+mod summary_tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn of(text: &str) -> Result<Vec<SummaryTable>, ImportError> {
+        parse_summary(&Text::of(Path::new("summary.txt"), text))
+    }
+
+    #[test]
+    fn tables_are_read() {
+        let text = "# as published\nabs:20m.my\tl.i0\tq100.1\nmy1\t122699:g\t6737:y\n\
+            rel:20m.my\tl.i0\nmy1\t1.00\n";
+        let tables = of(text).unwrap();
+        assert_eq!((tables.len(), tables[1].kind), (2, SummaryKind::Relative));
+        let cell = SummaryCell { printed: "6737".to_owned(), class: 'y' };
+        assert_eq!(
+            tables[0].rows[0],
+            (
+                3,
+                "my1".to_owned(),
+                vec![SummaryCell { printed: "122699".to_owned(), class: 'g' }, cell,]
+            )
+        );
+    }
+
+    #[test]
+    fn faults_name_the_line() {
+        let check = |text: &str, expected: &str| {
+            let fault = of(text).unwrap_err().to_string();
+            assert!(fault.contains(expected), "{fault}");
+        };
+        check("my1\t1:g\n", "line 1: a row before the header");
+        check("abs:x\tl.i0\nmy1\t1:q\n", "line 2, column 2: `1:q` has no class");
+        check("abs:x\tl.i0\nmy1\t1:g\t2:g\n", "line 2: 2 cells for 1 column");
+        check("abs:x\tl.i0\n", "line 1: the file ends here");
+    }
+}
+
+#[cfg(test)]
+mod sizes_tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_told_by_tags_and_names() {
+        let check = |tag: &str, path: &str, expected: Option<&str>| {
+            assert_eq!(size_of(tag, Path::new(path)).as_deref(), expected, "{tag} {path}");
+        };
+        check("20m.my1", "500m/x", Some("20m"));
+        check("my1", "a/24_03_17.30m.bee.inno.metrics.tsv", Some("30m"));
+        check("my1", "2021-01.20m/res.pg/mrg.l.i0", Some("20m"));
+        check("my1", "20m/a/b/mrg.l.i0", None);
+        check("my1", "mem/mrg.l.i0", None);
+        assert_eq!((rows("20m"), rows("99999999999999999m")), (Some(20_000_000), None));
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::cells::Kept;
-use crate::insert::sizes::{Sizes, rows, size_of};
-use crate::insert::summary::{SummaryCell, SummaryKind, SummaryTable};
-use crate::insert::tables::{MetricsRow, split_size};
-use crate::number::{decimals_agree, number};
+use super::tables::{
+    MetricsRow, Sizes, SummaryCell, SummaryKind, SummaryTable, rows, size_of, split_size,
+};
+use crate::cells::{Kept, decimals_agree, number};
+use crate::format::{ImportError, ImportOptions};
 use crate::published::{self, PrintedRatio, Published, StepKind, add_file, annotate};
+use crate::tag;
 use crate::text::Text;
-use crate::{ImportError, ImportOptions, tag};
 use rqps_model::benchmark::{Group, RateUnit};
 use rqps_model::metric::Metric;
 use rqps_model::run::StepRecord;
@@ -22,7 +22,7 @@ const COLUMNS: [&str; 26] = [
     "vsz", "p90", "dps",
 ];
 /// The label of a baseline that a table of ratios leaves out.
-pub(crate) const UNNAMED_BASELINE: &str = "unnamed baseline";
+const UNNAMED_BASELINE: &str = "unnamed baseline";
 /// Name of the annotation with a cell's colour.
 const COLOUR: &str = "colour of the summary";
 
@@ -74,7 +74,7 @@ impl Taker {
             false => RateUnit::RowsInserted,
         };
         let clients = self.clients;
-        let run = self.published.run(label, 1, &tag::decode(label));
+        let run = self.published.run(label, 1, &tag::decode_tag(label));
         if let Some(rows) = size.and_then(rows) {
             run.record.workload.rows = rows;
         }

@@ -2,8 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::ImportError;
-use crate::number::{count, number};
+use crate::cells::{count, number};
+use crate::format::ImportError;
 use crate::text::Text;
 
 /// One run of sysbench; `None` or empty for values that the output lacks.
@@ -343,7 +343,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A run of version 1.1 with all optional output.
-    pub(crate) const NEW: &str = "\
+    const NEW: &str = "\
 /opt/sysbench --table-size=1000 --tables=2 --threads=4 --time=10 /s/oltp_read_only.lua run
 8 CPUs
 sysbench 1.1.0-3ceba0b (using bundled LuaJIT 2.1.0-beta3)

@@ -1,10 +1,11 @@
 //! Reads published tables of rates: `qps.abs` and `qps.rel` with a legend of columns (TSV and CSV),
 //! and the blocks of 2021, one per microbenchmark.
 
-use crate::ImportError;
-use crate::number::{self, Fault, is_word};
-use crate::sysbench::names::{LOAD, file_name};
+use crate::cells::{self, Fault, is_word};
+use crate::format::ImportError;
 use crate::text::{RATES_MAX, Text, counted};
+use rqps_model::benchmark::Group;
+use rqps_model::step_parameters::{StepParameters, StepPurpose};
 
 /// A table of rates or ratios.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -212,7 +213,7 @@ fn check_cell(
     cell: &str,
     relative: bool,
 ) -> Result<(), ImportError> {
-    match number::parse(cell) {
+    match cells::parse_number(cell) {
         Ok(_) | Err(Fault::Word) => Ok(()),
         Err(Fault::Infinite) if relative && cell == "inf" => Ok(()),
         Err(fault) => Err(text.cell_fault(line, column, head, cell, fault)),
@@ -285,7 +286,7 @@ fn remarks_in(cells: &mut [String], columns: usize, separator: char) -> String {
     let mut remarks = Vec::new();
     for (place, cell) in cells.iter_mut().skip(first).take(columns).enumerate() {
         let Some((value, words)) = cell.split_once(char::is_whitespace) else { continue };
-        if number::number(value).is_some() && is_word(words) {
+        if cells::number(value).is_some() && is_word(words) {
             remarks.push(format!("col-{}: {}", place + 1, words.trim()));
             *cell = value.to_owned();
         }
@@ -409,6 +410,93 @@ fn block_row(text: &Text, line: usize, row: &str, step: &str) -> Result<RateRow,
     }
     let (step, remark) = (step.to_owned(), String::new());
     Ok(RateRow { line, step, target, cells, first: 1, remark })
+}
+
+// Parses names of microbenchmarks in published files, and groups them as the reports do.
+
+/// The parts of a file name or head: `sb.met.point-query.pre.range100.pk1.dop40`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FileName {
+    /// The kind of measurement: `met`, `o`, `r.qps`, `vm`; `prepare.o` for the load.
+    pub kind: String,
+    /// The step as in labels of tables: `point-query.pre_range=100`; [`LOAD`] for the load.
+    pub step: String,
+    /// Clients, if the name has them.
+    pub clients: Option<u32>,
+}
+
+/// The step of loading and indexing.
+pub const LOAD: &str = "load";
+
+/// Kinds of measurements, the longest first.
+const KINDS: [&str; 30] = [
+    "prepare.met", "prepare.vm", "prepare.io", "prepare.ps", "prepare.o", "r.qps", "r.trx",
+    "r.rtavg", "r.rtmax", "r.rt95", "time", "espl", "pgid", "perf", "pmp", "pgs", "pgi", "mem",
+    "top", "met", "lsh", "lsa", "sei", "vm", "io", "ps", "sz", "es", "ls", "o",
+];
+
+/// Parses a name with or without `.gz`. `None` for another form.
+pub fn file_name(name: &str) -> Option<FileName> {
+    let name = name.strip_suffix(".gz").unwrap_or(name);
+    let rest = name.strip_prefix("sb.")?;
+    let (kind, rest) =
+        KINDS.iter().find_map(|kind| Some((kind, rest.strip_prefix(kind)?.strip_prefix('.')?)))?;
+    let (rest, clients) = match rest.rsplit_once(".dop") {
+        Some((rest, clients)) => (rest, Some(clients.parse().ok()?)),
+        None => (rest, None),
+    };
+    let rest = rest.strip_suffix(".pk1").or_else(|| rest.strip_suffix(".pk0")).unwrap_or(rest);
+    let (test, range) = rest.rsplit_once(".range")?;
+    if test.is_empty() || range.is_empty() || !range.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let step = if kind.starts_with("prepare.") {
+        LOAD.to_owned()
+    } else {
+        format!("{test}_range={range}")
+    };
+    Some(FileName { kind: (*kind).to_owned(), step, clients })
+}
+
+/// The step of a label, which may be the name of a file.
+pub(super) fn step(label: &str) -> String {
+    file_name(label).map_or_else(|| label.to_owned(), |name| name.step)
+}
+
+/// True for the load, under whatever condition.
+pub fn is_load(step: &str) -> bool {
+    step.strip_prefix(LOAD).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// The group of a step by the published rule on the text of its label: point, then write, the rest
+/// is range.
+pub fn group(step: &str) -> Group {
+    if is_load(step) {
+        Group::Load
+    } else if step.contains("point") {
+        Group::Point
+    } else if ["delete", "insert", "update", "write"].iter().any(|word| step.contains(word)) {
+        Group::Write
+    } else {
+        Group::Range
+    }
+}
+
+/// The parameters that follow from the name of a published step.
+pub(super) fn parameters(step: &str) -> StepParameters {
+    let purpose = if step.contains(".warm") {
+        StepPurpose::Warming
+    } else if step.contains(".pre") {
+        StepPurpose::BeforeWrites
+    } else {
+        StepPurpose::Result
+    };
+    StepParameters { purpose, ..StepParameters::default() }
+}
+
+/// True for the step whose rate is in thousands of rows per second.
+pub fn counts_rows(step: &str) -> bool {
+    step == "scan" || step.starts_with("scan.") || step.starts_with("scan_")
 }
 
 #[cfg(test)]
@@ -539,5 +627,37 @@ mod tests {
         check("sb.r.qps.x.range1.pk1\n", "line 1: the file ends here");
         check("sb.r.qps.x.range1.pk1\n1\ta\n2\ta\n", "line 3: `a` is already in this block");
         check("sb.r.qps.x.range1.pk1\n-1\ta\n", "line 2, column 1: `-1` under `a` is below zero");
+    }
+
+    #[test]
+    fn names_are_taken_apart() {
+        let check = |name: &str, kind: &str, step: &str, clients: Option<u32>| {
+            let expected = FileName { kind: kind.to_owned(), step: step.to_owned(), clients };
+            assert_eq!(file_name(name), Some(expected), "{name}");
+        };
+        check(
+            "sb.met.point-query.pre.range100.pk1.dop40",
+            "met",
+            "point-query.pre_range=100",
+            Some(40),
+        );
+        check("sb.r.qps.scan.range100.pk1", "r.qps", "scan_range=100", None);
+        check("sb.o.read-only.range10000.pk0.dop1.gz", "o", "read-only_range=10000", Some(1));
+        check("sb.prepare.o.point-query.warm.range100.pk1", "prepare.o", "load", None);
+        for name in ["", "sb.", "sb.met", "sb.met.x", "sb.met.x.range", "sb.o.x.range1.dopx", "x.y"]
+        {
+            assert_eq!(file_name(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn groups_are_those_of_the_scripts() {
+        let check = |step: &str, expected: Group| assert_eq!(group(step), expected, "{step}");
+        check("hot-points_range=100", Group::Point);
+        check("read-only_range=10", Group::Range);
+        check("scan.warm_range=100", Group::Range);
+        check("read-write_range=10", Group::Write);
+        check("update-one_range=100", Group::Write);
+        check("load", Group::Load);
     }
 }

@@ -1,19 +1,16 @@
 //! Recomputes published sysbench numbers from others and compares them cell by cell.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use super::met_tables::{self, MetBlock};
-use super::mytools_raw::RawStep;
-use super::sb_met;
-use crate::ImportOptions;
-use crate::cells::Kept;
-use crate::number::number;
+use super::sources::{RawStep, Sources};
+use super::tables::{self, LOAD, RateCell, RateRow, RateTable, counts_rows, ratios_only};
+use crate::cells::{Kept, number};
+use crate::format::{ImportError, ImportOptions};
 use crate::published::{PrintedRatio, Published};
-use crate::sysbench::names::{LOAD, counts_rows};
-use crate::sysbench::sources::Sources;
-use crate::sysbench::tables::{RateCell, RateRow, RateTable};
+use crate::tag::{TableCells, Variants, kin};
 use crate::text::Text;
-use crate::variants::{Variants, kin};
 
 /// The rate of a step and target. Edited tables leave out `_range=100`, and text around the tags of
 /// targets.
@@ -42,7 +39,7 @@ type Rates<'a> = BTreeMap<(&'a str, &'a str, usize), &'a str>;
 /// Checks ratios against absolute values, of rates and of hardware metrics: those of the file with
 /// the same name but for `rel` and `abs`, else of all files. Without absolute rates, ratios are
 /// facts.
-pub(crate) fn tables(sources: &Sources, variants: &Variants, published: &mut Published) {
+pub(crate) fn verify_tables(sources: &Sources, variants: &Variants, published: &mut Published) {
     let rates_for = |text: &Text| {
         let of = kin(text.path());
         let of_kin = absolute_rates(sources, |other| kin(other.path()) == of);
@@ -68,7 +65,7 @@ pub(crate) fn tables(sources: &Sources, variants: &Variants, published: &mut Pub
         }
     }
     for (text, blocks) in &sources.met {
-        blocks.iter().for_each(|block| met_tables::check(text, block, published));
+        blocks.iter().for_each(|block| met_tables::check_met(text, block, published));
     }
 }
 
@@ -164,7 +161,7 @@ fn place_of_rate(block: &MetBlock) -> Option<usize> {
 }
 
 /// The column of the blocks with the rates in the metrics for this number of clients.
-pub(crate) fn column_of(clients: u32, sources: &Sources) -> Option<usize> {
+fn column_of(clients: u32, sources: &Sources) -> Option<usize> {
     let rates = absolute_rates(sources, |_| true);
     let mut by_column: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
     let blocks = sources.met.iter().flat_map(|(_, blocks)| blocks);
@@ -193,17 +190,17 @@ pub(crate) fn met_of_step(step: &RawStep, options: &ImportOptions, published: &m
     let Some(rate) = met.rate() else { return };
     if let Some((_, vm)) = &step.vm
         && let Some((mean, divisor)) = vm.compat_mean()
-        && let Some(again) = sb_met::vm_block(&mean, divisor, rate)
+        && let Some(again) = met_tables::vm_block(&mean, divisor, rate)
         && !met.vm.is_empty()
     {
-        let differences = sb_met::differences(&met.vm, &again);
+        let differences = met_tables::differences(&met.vm, &again);
         report(text, met.lines[1], "sb.vm", again.len(), &differences, published);
     }
     if let Some((_, mean, lines)) = step.device(options.device.as_deref())
-        && let Some(again) = sb_met::io_block(&mean, lines, rate)
+        && let Some(again) = met_tables::io_block(&mean, lines, rate)
         && !met.io.is_empty()
     {
-        let differences = sb_met::differences(&met.io, &again);
+        let differences = met_tables::differences(&met.io, &again);
         report(text, met.lines[0], "sb.io", again.len(), &differences, published);
     }
 }
@@ -221,5 +218,252 @@ fn report(
     for (head, printed, again) in differences {
         let what = format!("{head}: published {printed}, but {from} gives {again}");
         published.mismatch(text.path(), line, what);
+    }
+}
+
+// Names the columns of published sysbench tables: targets, and numbers of clients.
+
+/// Names the columns of tables without names: by the user's labels, or by the table of the same
+/// name with a legend.
+///
+/// # Errors
+///
+/// There are neither.
+pub(crate) fn name(
+    sources: &mut Sources,
+    options: &ImportOptions,
+    published: &mut Published,
+) -> Result<(), ImportError> {
+    let mut nameless: Option<(PathBuf, String)> = None;
+    for (text, mut table) in std::mem::take(&mut sources.unnamed) {
+        let relative = table.is_relative() || ratios_only(table.rows.iter());
+        let known = if relative { &sources.relative } else { &sources.absolute };
+        let twin = known.iter().find(|(other, twin)| {
+            stem(other.path()) == stem(text.path()) && twin.targets.len() == table.width()
+        });
+        let labels = &options.labels;
+        if let Some((_, twin)) = twin {
+            table.targets.clone_from(&twin.targets);
+            table.baseline.clone_from(&twin.baseline);
+        } else if labels.len() == table.width() {
+            table.targets.clone_from(labels);
+        } else if relative && labels.len() == table.width() + 1 {
+            // Tables of ratios leave their baseline out.
+            table.baseline = labels.first().cloned();
+            table.targets = labels[1..].to_vec();
+        } else {
+            let what = format!(
+                "its {} columns have no names: name them with --labels A,B,…, or add the file of \
+                 the same name with a legend (`col-1 : …`)",
+                table.width()
+            );
+            published.cells.leave(text.path(), what.clone(), table.count());
+            nameless = Some((text.path().to_owned(), what));
+            continue;
+        }
+        sources.push(text, table, relative);
+    }
+    let other = sources.absolute.len() + sources.met.len();
+    match nameless {
+        Some((path, what)) if other + sources.raw.len() == 0 => {
+            Err(ImportError::foreign(&path, what))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The common name of `qps.abs.all.csv` and `qps.abs.all.tsv`, which are one table.
+fn stem(path: &Path) -> PathBuf {
+    let name = path.with_extension("");
+    if path.extension().is_some_and(|end| end == "gz") { name.with_extension("") } else { name }
+}
+
+/// Conditions that the names of files tell apart: rates, or ratios where there are no rates, or
+/// metrics; and those that the folders of targets are in.
+fn variants(sources: &Sources, raw: &[RawStep]) -> Variants {
+    let tables = if sources.only_ratios() { &sources.relative } else { &sources.absolute };
+    let of_table = |(text, table): &'_ (Text, RateTable)| {
+        let cells = table.cells().filter(|cell| !counts_rows(cell.step)).map(|cell| {
+            let step = if table.is_blocks() {
+                format!("{} {}", cell.step, cell.column)
+            } else {
+                cell.step.to_owned()
+            };
+            ((cell.target.to_owned(), step), cell.printed.to_owned())
+        });
+        (text.path().to_owned(), cells.collect::<TableCells>())
+    };
+    let of_met = |(text, blocks): &'_ (Text, Vec<MetBlock>)| {
+        let cells = blocks.iter().flat_map(|block| {
+            let step = format!("{} {:?}", block.name.step, block.name.clients);
+            block.absolute.iter().flat_map(move |row| {
+                let step = step.clone();
+                let key = move |head: &String| (row.target.clone(), format!("{step} {head}"));
+                block.heads.iter().map(key).zip(row.cells.iter().cloned())
+            })
+        });
+        (text.path().to_owned(), cells.collect::<TableCells>())
+    };
+    let mut all: Vec<(PathBuf, TableCells)> = tables.iter().map(of_table).collect();
+    all.extend(sources.met.iter().map(of_met));
+    let mut variants = Variants::find(&all);
+    let mut of_folder: BTreeMap<&Path, TableCells> = BTreeMap::new();
+    for step in raw {
+        let key = (step.label.clone(), format!("{} {:?}", step.step, step.clients));
+        let of_output = step.output.as_ref().and_then(|(_, output)| output.qps.as_deref());
+        let rate = of_output.or_else(|| step.rate());
+        let cells = of_folder.entry(&step.folder).or_default();
+        cells.extend(rate.map(|printed| (key, printed.to_owned())));
+    }
+    variants.add(&of_folder.into_iter().collect::<Vec<_>>());
+    variants
+}
+
+/// Numbers of clients of columns of blocks, and of whole tables.
+#[derive(Debug, Default)]
+pub(crate) struct Columns {
+    /// Clients by column of a block, if known.
+    clients: Vec<Option<u32>>,
+    /// Clients of tables with a legend, if their rates show them.
+    tables: BTreeMap<PathBuf, u32>,
+    /// True if each step has one number of clients, so that names need not contain it.
+    single: bool,
+    /// True if all steps have the same number of clients.
+    pub same_clients: bool,
+    /// Conditions that the names of tables tell apart.
+    pub variants: Variants,
+    /// True if the clients of a column or table are unknown.
+    pub unknown: bool,
+    /// A file with such columns.
+    pub file: String,
+}
+
+impl Columns {
+    /// Finds the clients by the user's numbers, by file names, and by rates that occur under both.
+    ///
+    /// # Errors
+    ///
+    /// `--clients` has fewer numbers than there are columns.
+    pub(crate) fn resolve(
+        sources: &Sources,
+        raw: &[RawStep],
+        options: &ImportOptions,
+    ) -> Result<Columns, ImportError> {
+        let mut of_step: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+        let blocks = sources.met.iter().flat_map(|(_, blocks)| blocks);
+        let named = blocks.map(|block| (block.name.step.as_str(), block.name.clients));
+        let named = named.chain(raw.iter().map(|step| (step.step.as_str(), step.clients)));
+        for (step, clients) in named.filter(|(step, _)| *step != LOAD) {
+            of_step.entry(step).or_default().extend(clients);
+        }
+        // Warm-up steps have their own clients and no column.
+        let measured = of_step.iter().filter(|(step, _)| !step.contains(".warm"));
+        let known: BTreeSet<u32> = measured.flat_map(|(_, clients)| clients).copied().collect();
+        let blocks = || sources.absolute.iter().filter(|(_, table)| table.is_blocks());
+        let raw_width = raw.iter().filter_map(|step| Some(step.qps.as_ref()?.1.len())).max();
+        let width = blocks().map(|(_, table)| table.width()).chain(raw_width).max();
+        let width = width.unwrap_or(1);
+        let file = blocks().next().map(|(text, _)| text.name());
+        let mut columns = Columns {
+            clients: vec![None; width],
+            tables: BTreeMap::new(),
+            single: width == 1 && of_step.values().all(|clients| clients.len() <= 1),
+            same_clients: width == 1 && known.len() <= 1,
+            variants: variants(sources, raw),
+            unknown: false,
+            file: file.unwrap_or_default(),
+        };
+        if !options.clients.is_empty() {
+            if options.clients.len() < width {
+                let (given, file) = (options.clients.len(), &columns.file);
+                return Err(ImportError::Words(format!(
+                    "`{file}`: it has {width} columns of clients, but --clients names {given}"
+                )));
+            }
+            columns.clients = options.clients.iter().copied().map(Some).take(width).collect();
+        } else if columns.variants.by_clients() {
+            (columns.single, columns.same_clients) = (false, false);
+        } else if !columns.single {
+            columns.find(&known, sources);
+        }
+        if columns.variants.by_clients() {
+            return Ok(columns);
+        }
+        let named = sources.absolute.iter().filter(|(_, table)| !table.is_blocks());
+        let tables = columns.tables.len() < named.count();
+        columns.unknown =
+            !columns.single && columns.clients.contains(&None) && (width > 1 || tables);
+        Ok(columns)
+    }
+
+    fn find(&mut self, known: &BTreeSet<u32>, sources: &Sources) {
+        for (text, table) in sources.absolute.iter().filter(|(_, table)| !table.is_blocks()) {
+            if let Some(clients) = clients_of(table, known, sources) {
+                self.tables.insert(text.path().to_owned(), clients);
+            }
+        }
+        if self.clients.len() == 1 {
+            return;
+        }
+        let mut left = known.clone();
+        for clients in known {
+            if let Some(place) = column_of(*clients, sources) {
+                self.clients[place] = Some(*clients);
+                left.remove(clients);
+            }
+        }
+        // One number for each unmatched column, in order.
+        let open: Vec<&mut Option<u32>> =
+            self.clients.iter_mut().filter(|clients| clients.is_none()).collect();
+        if open.len() == left.len() {
+            for (place, clients) in open.into_iter().zip(left) {
+                *place = Some(clients);
+            }
+        }
+    }
+
+    /// Clients of a table with a legend, if its rates show them.
+    fn of_table(&self, text: &Text) -> Option<u32> {
+        let of_name = self.variants.clients(text.path());
+        of_name.or_else(|| self.tables.get(text.path()).copied())
+    }
+
+    /// The name of a step in a table with a legend, with what the name of the table tells.
+    pub(crate) fn in_table(&self, text: &Text, step: &str) -> String {
+        self.name_with(step, self.of_table(text)) + &self.variants.suffix(text.path())
+    }
+
+    /// The name of the step of a cell, with what the name of the table tells.
+    pub(crate) fn of_cell(&self, text: &Text, table: &RateTable, cell: &RateCell<'_>) -> String {
+        let name = if table.is_blocks() {
+            self.name(cell.step, cell.column)
+        } else {
+            self.name_with(&tables::step(cell.step), self.of_table(text))
+        };
+        name + &self.variants.suffix(text.path())
+    }
+
+    /// The name of a step of a target's folder, with what the names of its parents tell.
+    pub(crate) fn of_raw(&self, step: &RawStep) -> String {
+        self.name_with(&step.step, step.clients) + &self.variants.suffix(&step.folder)
+    }
+
+    /// The name of a step in a column of a block.
+    pub(crate) fn name(&self, step: &str, column: usize) -> String {
+        match self.clients.get(column).copied().flatten() {
+            _ if self.single || step == LOAD => step.to_owned(),
+            Some(clients) => format!("{step}.dop{clients}"),
+            None if self.variants.by_clients() => step.to_owned(),
+            None => format!("{step}.col{}", column + 1),
+        }
+    }
+
+    /// The name of a step with known clients.
+    pub(crate) fn name_with(&self, step: &str, clients: Option<u32>) -> String {
+        match clients {
+            _ if self.single || step == LOAD => step.to_owned(),
+            Some(clients) => format!("{step}.dop{clients}"),
+            None => self.name(step, 0),
+        }
     }
 }

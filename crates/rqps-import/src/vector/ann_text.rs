@@ -1,7 +1,7 @@
 //! Reads texts of ann-benchmarks: plot output, tables of builds, selected rows, logs of runs.
 
-use crate::ImportError;
-use crate::number::{Fault, number, parse};
+use crate::cells::{Fault, number, parse_number};
+use crate::format::ImportError;
 use crate::text::{RATES_MAX, Text};
 
 /// A configuration as displayed: `PGVector(m=16, ef_construction=64, ef_search=20)`.
@@ -155,7 +155,7 @@ pub fn parse_plot(text: &Text) -> Result<Vec<PlotPoint>, ImportError> {
         let Some((configuration, recall, qps, printed)) = plot_line(row) else {
             let numbers = row.rsplit_once(')').map_or("", |(_, numbers)| numbers);
             for word in numbers.split_whitespace() {
-                if let Err(fault) = parse(word).map_err(Fault::why) {
+                if let Err(fault) = parse_number(word).map_err(Fault::why) {
                     return Err(text.bad_word(line, word, format!("`{word}` {fault}")));
                 }
             }
@@ -279,11 +279,11 @@ fn listed_build(
     let numbers = m.parse::<u32>().is_ok()
         && cons.is_none_or(|cons| cons.parse::<u32>().is_ok())
         && number(seconds).is_some();
-    let below_zero = parse(size) == Err(Fault::BelowZero);
+    let below_zero = parse_number(size) == Err(Fault::BelowZero);
     let megabytes = number(size);
     if !numbers || (megabytes.is_none() && !below_zero) {
         let bad = cells.iter().filter(|cell| !cell.is_empty());
-        let bad = bad.filter_map(|cell| Some((*cell, parse(cell).err()?))).next();
+        let bad = bad.filter_map(|cell| Some((*cell, parse_number(cell).err()?))).next();
         if let Some((cell, fault)) = bad {
             return Err(text.bad_word(line, cell, format!("`{cell}` {}", fault.why())));
         }
@@ -427,7 +427,7 @@ pub fn parse_log(text: &Text) -> Result<Vec<ListedBuild>, ImportError> {
             build.seconds = Some(value(rest)?.1);
             build.line = line;
         } else if let Some(rest) = row.strip_prefix("Index size:") {
-            build.below_zero = parse(rest) == Err(Fault::BelowZero);
+            build.below_zero = parse_number(rest) == Err(Fault::BelowZero);
             if !build.below_zero {
                 build.megabytes = Some(value(rest)?.0 / 1024.0);
             }

@@ -3,13 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use super::super::chart::Chart;
-use super::super::document::{Block, Cell, CellValue, Column, Digits, Fold, Mark, Table};
-use super::super::flame::Flame;
-use super::super::heat::Heat;
-use super::data;
-use super::data::id;
-use super::file::RunLink;
+use super::RunLink;
+use super::data::{self, id};
+use crate::chart::{Chart, Heat};
+use crate::document::{Block, Cell, CellValue, Column, Digits, Fold, Mark, Table};
+use crate::stacks::Flame;
 use rqps_model::escape::{attribute, html as text};
 
 /// Cells with more characters than this may wrap.

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::super::chart::{Axis, Chart, Form, Line, Point, Scale, Series};
-use super::super::document::Digits;
-use super::super::flame::Flame;
-use super::super::heat::{self, Heat};
-use super::file::RunLink;
+use super::RunLink;
+use crate::chart::{self, Axis, Chart, Form, Heat, Line, Point, Scale, Series};
+use crate::document::Digits;
+use crate::stacks::Flame;
 use rqps_model::escape;
 use rqps_model::metric::Direction;
 use rqps_model::verdict::Verdict;
@@ -264,7 +263,7 @@ fn of_runs(folders: &[String], places: &Places) -> String {
 /// and steps (`n` name, `g` group, `u` unit of the rate, `h` id of its part of the page, `f` file
 /// names, `c` targets).
 pub(super) fn heat(heat: &Heat, places: &Places) -> String {
-    let words = |of_rate: bool| list(&Verdict::ALL, |v| quoted(heat::word(*v, of_rate)));
+    let words = |of_rate: bool| list(&Verdict::ALL, |v| quoted(chart::word(*v, of_rate)));
     let ratios = || heat.steps.iter().flat_map(|step| &step.cells).flat_map(|cell| &cell.ratios);
     let judged = ratios().flatten().any(|ratio| ratio.verdict.is_some());
     format!(
@@ -285,7 +284,7 @@ pub(super) fn heat(heat: &Heat, places: &Places) -> String {
     )
 }
 
-fn heat_row(row: &heat::HeatRow, places: &Places) -> String {
+fn heat_row(row: &chart::HeatRow, places: &Places) -> String {
     let mut files: Vec<&str> = Vec::new();
     for sample in row.cells.iter().flat_map(|cell| &cell.samples) {
         if !files.contains(&sample.file.as_str()) {
@@ -304,7 +303,7 @@ fn heat_row(row: &heat::HeatRow, places: &Places) -> String {
 }
 
 /// `m` a ratio for each metric, `a` absolute medians, `s` samples, `x` why the cell is empty.
-fn heat_cell(cell: &heat::HeatCell, files: &[&str], places: &Places) -> String {
+fn heat_cell(cell: &chart::HeatCell, files: &[&str], places: &Places) -> String {
     let samples = list(&cell.samples, |sample| {
         let run = places.get(&sample.folder).copied().unwrap_or(0);
         let file = files.iter().position(|file| *file == sample.file).unwrap_or(0);
@@ -329,7 +328,7 @@ fn heat_cell(cell: &heat::HeatCell, files: &[&str], places: &Places) -> String {
 }
 
 /// Ratio, low, high, pairs, index of the verdict; for a rate also the evidence of the verdict.
-fn heat_ratio(ratio: Option<&heat::Ratio>, with_reason: bool) -> String {
+fn heat_ratio(ratio: Option<&chart::Ratio>, with_reason: bool) -> String {
     let Some(ratio) = ratio else { return "null".to_owned() };
     // JSON has no infinity; this number reads back as infinity.
     let value = if ratio.ratio.is_infinite() { "1e999".to_owned() } else { number(ratio.ratio) };
@@ -376,7 +375,7 @@ pub(crate) fn id(raw: &str) -> String {
 }
 
 /// Escapes JSON inside a script element, so that nothing in it looks like the end of the script.
-pub(super) fn in_script(json: &str) -> String {
+fn in_script(json: &str) -> String {
     escape::json(json).replace('<', "\\u003c")
 }
 

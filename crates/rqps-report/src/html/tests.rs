@@ -1,10 +1,8 @@
 //! The structure of the file; tests/html.rs tests it in a browser.
 
-use super::super::chart::{Axis, Chart, Form, Line, Point, Series};
-use super::super::document::{Block, Cell, Column, Digits, Document, Fold, Section, Table};
-use super::file::RunLink;
-use super::file::chart_library;
-use super::file::{PageFrame, render_document};
+use super::{PageFrame, RunLink, chart_library, render_document};
+use crate::chart::{Axis, Chart, Form, Line, Point, Series};
+use crate::document::{Block, Cell, Column, Digits, Document, Fold, Section, Table};
 use rqps_stats::Interval;
 
 fn runs() -> Vec<RunLink> {

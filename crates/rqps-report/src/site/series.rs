@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::change::{SiteChange, of_series, tone};
-use super::index::{SiteMaterial, day, minute, set_file};
+use super::{SiteChange, SiteMaterial, day, minute, of_series, set_file, tone};
 use crate::chart::{Axis, ChangeMark, Chart, Form, Line, Point, Series};
 use crate::document::{Block, Cell, Column, Digits, Document, Section, Table};
 use crate::html::{PageFrame, RunLink, id, render_document};

@@ -9,11 +9,10 @@ use flate2::bufread::GzDecoder;
 use serde::Deserialize;
 use tar::{Archive, Entry};
 
-use super::error::BundleError;
-use super::list::{BUNDLE_FORMAT, BundleHead, BundledFile, FOLDERS, LIST, ROOT, path_fault};
-use super::pack::Summed;
-use rqps_model::bounded;
-use rqps_model::units;
+use super::{
+    BUNDLE_FORMAT, BundleError, BundleHead, BundledFile, FOLDERS, LIST, ROOT, Summed, path_fault,
+};
+use rqps_model::{bounded, units};
 
 /// The list of a bundle is not longer than this; what claims to be is no bundle.
 const LIST_BYTES_MAX: u64 = 4 << 20;

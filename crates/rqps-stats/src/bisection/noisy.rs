@@ -5,7 +5,8 @@
 //! version at the median of the posterior is measured until it is on one side or cannot say more:
 //! a build has an offset of its own, which its repeats do not average out.
 
-use super::posterior::{Runs, ln_likelihoods, variance};
+#[cfg(test)]
+mod tests;
 
 /// Smallest difference of the ends, in its standard errors.
 const ENDS_T: f64 = 5.0;
@@ -317,5 +318,146 @@ impl NoisySearch {
     }
 }
 
-#[cfg(test)]
-mod tests;
+// The probability of each version to be the first of a new level, given noisy values of some of
+// them, unknown levels before and after, and an offset of each build.
+
+/// The values of one version.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Runs {
+    pub count: usize,
+    sum: f64,
+    squares: f64,
+}
+
+impl Runs {
+    fn add(&mut self, value: f64) {
+        self.count += 1;
+        self.sum += value;
+        self.squares += value * value;
+    }
+
+    pub(super) fn mean(&self) -> f64 {
+        self.sum / self.count.max(1) as f64
+    }
+
+    /// Sum of squares around the mean.
+    fn scatter(&self) -> f64 {
+        (self.squares - self.sum * self.mean()).max(0.0)
+    }
+}
+
+/// Variance within versions, and its degrees of freedom; `None` without two values of a version.
+pub(super) fn variance(all: &[Runs]) -> Option<(f64, usize)> {
+    let df: usize = all.iter().map(|runs| runs.count.saturating_sub(1)).sum();
+    let squares: f64 = all.iter().map(Runs::scatter).sum();
+    (df > 0).then(|| ((squares / df as f64).max(f64::MIN_POSITIVE), df))
+}
+
+/// ln of the likelihood of each version to be the first of the new level, up to a constant.
+/// `offset` is the standard deviation that a build adds to all its values; `anchor` is the variance
+/// of the value 0 that version 0 is known to have, if it is.
+fn ln_likelihoods(all: &[Runs], offset: f64, anchor: Option<f64>) -> Vec<f64> {
+    match variance(all) {
+        Some(scatter) if offset > 0.0 || anchor.is_some() => {
+            of_means(all, scatter, offset * offset, anchor)
+        }
+        Some(_) => of_values(all),
+        None => vec![0.0; all.len()],
+    }
+}
+
+/// Every value counts alike; both levels and the common variance are unknown:
+/// p(c) ∝ (nL nR)^(−1/2) (SSL + SSR)^(−(T − 2)/2).
+fn of_values(all: &[Runs]) -> Vec<f64> {
+    let mut left = Side::default();
+    let mut right = Side::default();
+    for runs in all {
+        right.add(runs.count as f64, runs.sum, runs.squares);
+    }
+    let total = right.weight;
+    let each = all.iter().map(|runs| {
+        // For the level that begins with this version.
+        let squares = (left.scatter() + right.scatter()).max(f64::MIN_POSITIVE);
+        let ln = -0.5 * (left.ln_weight() + right.ln_weight()) - (total - 2.0) / 2.0 * squares.ln();
+        left.add(runs.count as f64, runs.sum, runs.squares);
+        right.add(-(runs.count as f64), -runs.sum, -runs.squares);
+        ln
+    });
+    each.collect()
+}
+
+/// Means of versions with weights 1/(offset² + s²/n), and Q = QL − YL²/WL + QR − YR²/WR:
+/// ln p(c) = −½ ln(WL WR) − ½ (ν + m) ln(1 + Q/ν), where s² has ν degrees of freedom and m
+/// versions more than two were measured. With many that is −½ ln(WL WR) − ½ Q; with few, s² may be
+/// too small.
+fn of_means(
+    all: &[Runs],
+    (variance, df): (f64, usize),
+    offset: f64,
+    anchor: Option<f64>,
+) -> Vec<f64> {
+    let df = df as f64;
+    let levels = if anchor.is_some() { 1.0 } else { 2.0 };
+    let measured = all.iter().filter(|runs| runs.count > 0).count() as f64;
+    let power = df + (measured - levels).max(0.0);
+    let terms: Vec<(f64, f64, f64)> = all
+        .iter()
+        .map(|runs| {
+            if runs.count == 0 {
+                return (0.0, 0.0, 0.0);
+            }
+            let weight = 1.0 / (offset + variance / runs.count as f64);
+            (weight, weight * runs.mean(), weight * runs.mean() * runs.mean())
+        })
+        .collect();
+    let mut left = Side::default();
+    let mut right = Side::default();
+    if let Some(variance) = anchor {
+        left.add(1.0 / variance, 0.0, 0.0);
+    }
+    for (weight, sum, squares) in &terms {
+        right.add(*weight, *sum, *squares);
+    }
+    let each = terms.iter().map(|(weight, sum, squares)| {
+        let misfit = left.scatter() + right.scatter();
+        let ln = -0.5 * (left.ln_weight() + right.ln_weight() + power * (misfit / df).ln_1p());
+        left.add(*weight, *sum, *squares);
+        right.add(-weight, -sum, -squares);
+        ln
+    });
+    each.collect()
+}
+
+/// Weighted sums of one side.
+#[derive(Default)]
+struct Side {
+    weight: f64,
+    sum: f64,
+    squares: f64,
+}
+
+/// Rounding error of a weight that was added and subtracted again.
+const ROUNDING: f64 = 1e-9;
+
+impl Side {
+    fn add(&mut self, weight: f64, sum: f64, squares: f64) {
+        self.weight += weight;
+        self.sum += sum;
+        self.squares += squares;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.weight <= ROUNDING
+    }
+
+    fn scatter(&self) -> f64 {
+        if self.is_empty() {
+            return 0.0;
+        }
+        (self.squares - self.sum * self.sum / self.weight).max(0.0)
+    }
+
+    fn ln_weight(&self) -> f64 {
+        if self.is_empty() { 0.0 } else { self.weight.ln() }
+    }
+}

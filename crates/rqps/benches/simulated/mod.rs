@@ -9,7 +9,7 @@ use rqps_analysis::verdict::{Judgement, judge_differences};
 use rqps_model::datagen::rng::Rng;
 use rqps_model::metric::Metric;
 use rqps_model::verdict::{Rules, Verdict};
-use rqps_stats::sequential::Looks;
+use rqps_stats::power::Looks;
 
 /// The steps, and the noise of the host. Standard deviations are of ln rates.
 #[derive(Clone, Copy, Debug)]

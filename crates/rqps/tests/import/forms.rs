@@ -1,7 +1,7 @@
 //! Forms that published files have besides those of the samples: columns without names, remarks,
 //! rows that somebody computed, clients of warming, several runs of one version.
 
-use rqps_import::notice::NoticeKind;
+use rqps_import::format::NoticeKind;
 use rqps_import::{self as import, ImportOptions, Named, kv, sysbench, vector};
 use rqps_model::metric::Metric;
 

@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 use rqps_analysis as analyze;
 use rqps_analysis::history::{LadderOptions, LevelChange, ladders};
 use rqps_import::insert::tables::{self, merged, relative_rows, split_size};
-use rqps_import::insert::{histograms as ibench_histograms, summary as ibench_summary};
 use rqps_import::text::Text;
-use rqps_import::{ImportOptions, insert, iostat, kv, sysbench, vector, vmstat};
+use rqps_import::{ImportOptions, insert, kv, stat_files, sysbench, vector};
 use rqps_lab::benchmarks::render;
 use rqps_model::metric::Metric;
 use rqps_report::Format as Form;
 use rqps_stats::change_points::{Compatibility, EDivisive, e_divisive};
 
 use crate::{check, compared, read, skipped, texts, value};
-use rqps_import::notice::NoticeKind;
+use rqps_import::format::NoticeKind;
 
 /// The folder, or a note that the test was left out.
 fn fixtures(test: &str, below: &str) -> Option<PathBuf> {
@@ -201,7 +200,7 @@ fn raw_folders_of_2025_give_the_published_metrics() {
     assert!((of(Metric::CpuPerOp) - 0.000172).abs() < 5e-7);
     assert!((of(Metric::ContextSwitchesPerOp) - 2.951).abs() < 5e-4);
     let vm = text(&folder.join(target).join("sb.vm.read-write.range100.pk1.dop40"));
-    let vm = vmstat::parse(&vm).unwrap();
+    let vm = stat_files::parse_vmstat(&vm).unwrap();
     assert_eq!((vm.samples.len(), vm.banners), (635, 31));
     let (mean, samples) = vm.mean().unwrap();
     assert_eq!((mean.cs.round(), samples), (1_471_461.0, 634));
@@ -209,7 +208,7 @@ fn raw_folders_of_2025_give_the_published_metrics() {
     let (compat, divisor) = vm.compat_mean().unwrap();
     assert_eq!((compat.cs.round(), divisor), (1_402_867.0, 665));
     let io = text(&folder.join(target).join("sb.io.point-query.range100.pk1.dop40"));
-    let io = iostat::parse(&io).unwrap();
+    let io = stat_files::parse_iostat(&io).unwrap();
     assert_eq!((io.cpus, io.mean("md2").unwrap().1), (Some(96), 335));
 }
 
@@ -220,10 +219,10 @@ fn merged_and_relative_tables_of_2021_follow_exactly() {
     assert_eq!(check(&published, "rows of merged"), (44, 44));
     assert_eq!(check(&published, "cells of relative"), (880, 880));
     // Not by the importer's word alone: whole lines.
-    let sum = tables::parse(&text(&folder.join("o.sum.t.20m.pg131.cx5"))).unwrap();
+    let sum = tables::parse_metrics(&text(&folder.join("o.sum.t.20m.pg131.cx5"))).unwrap();
     let mrg = std::fs::read_to_string(folder.join("res.pg/mrg.q100.1")).unwrap();
     assert!(mrg.lines().any(|line| line == merged(&sum.rows[3])), "{mrg}");
-    let mrg = tables::parse(&text(&folder.join("res.pg/mrg.q100.1"))).unwrap();
+    let mrg = tables::parse_metrics(&text(&folder.join("res.pg/mrg.q100.1"))).unwrap();
     let rel = std::fs::read_to_string(folder.join("res.pg/rel.q100.1")).unwrap();
     let again: Vec<String> = relative_rows(&mrg).into_iter().map(|(_, line)| line).collect();
     assert_eq!(rel.lines().skip(1).collect::<Vec<_>>(), again);
@@ -291,11 +290,11 @@ fn columns_and_colours_of_november_2021_follow() {
 #[test]
 fn throughput_of_november_2021_is_that_of_the_metrics() {
     let Some(folder) = fixtures("throughput", "insert") else { return };
-    let summary = ibench_summary::parse(&text(&folder.join("21_11_30.summary.txt"))).unwrap();
+    let summary = tables::parse_summary(&text(&folder.join("21_11_30.summary.txt"))).unwrap();
     let mut cells = 0;
     for set in ["20m.my", "500m.my", "20m.pg"] {
         let file = folder.join(format!("21_11_30.{set}.metrics.tsv"));
-        let metrics = tables::parse(&text(&file)).unwrap();
+        let metrics = tables::parse_metrics(&text(&file)).unwrap();
         let table = summary.iter().find(|table| table.name == set).unwrap();
         for (line, target, row) in &table.rows {
             for (step, cell) in table.steps.iter().zip(row) {
@@ -316,7 +315,7 @@ fn throughput_of_november_2021_is_that_of_the_metrics() {
 fn response_times_of_november_2021_add_up() {
     let Some(folder) = fixtures("response_times", "insert") else { return };
     let rows = text(&folder.join("21_11_30.rt_histograms.tsv"));
-    let rows = ibench_histograms::parse(&rows).unwrap();
+    let rows = insert::client::parse_histogram(&rows).unwrap();
     assert_eq!(rows.len(), 101);
     let bounds = [0.0, 0.000_256, 0.001, 0.004, 0.016, 0.064, 0.256, 1.0, 4.0, 16.0];
     for row in &rows {

@@ -143,3 +143,49 @@ fn the_same_values_give_the_same_search() {
     let [one, again] = [(); 2].map(|()| oracle.search(40, &mut Rng::new(12)));
     assert_eq!(one, again);
 }
+
+fn all(values: &[&[f64]]) -> Vec<Runs> {
+    let runs = |values: &&[f64]| {
+        let mut runs = Runs::default();
+        values.iter().for_each(|value| runs.add(*value));
+        runs
+    };
+    values.iter().map(runs).collect()
+}
+
+fn scatter(values: &[f64]) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    values.iter().map(|value| (value - mean).powi(2)).sum()
+}
+
+#[test]
+fn likelihoods_are_those_of_the_formulas() {
+    let all = all(&[&[1.0, 1.5], &[], &[1.2], &[4.0, 4.4], &[4.1]]);
+    let found = ln_likelihoods(&all, 0.0, None);
+    let (left, right) = ([1.0, 1.5, 1.2], [4.0, 4.4, 4.1]);
+    let squares: f64 = scatter(&left) + scatter(&right);
+    let expected = -0.5 * 9.0_f64.ln() - (6.0 - 2.0) / 2.0 * squares.ln();
+    assert!((found[3] - expected).abs() < 1e-9, "{found:?}");
+    let best = (1..5).max_by(|a, b| found[*a].total_cmp(&found[*b]));
+    assert_eq!(best, Some(3));
+    // The version without a value cannot be distinguished from the one after it.
+    assert!((found[1] - found[2]).abs() < 1e-9);
+
+    let (variance, df) = variance(&all).expect("two values");
+    assert_eq!(df, 2);
+    assert!((variance - (0.125 + 0.08) / 2.0).abs() < 1e-12);
+    let found = ln_likelihoods(&all, 0.3, None);
+    let weight = |count: f64| 1.0 / (0.09 + variance / count);
+    let of = |terms: &[(f64, f64)]| {
+        let w: f64 = terms.iter().map(|term| term.0).sum();
+        let y: f64 = terms.iter().map(|term| term.0 * term.1).sum();
+        let q: f64 = terms.iter().map(|term| term.0 * term.1 * term.1).sum();
+        (w.ln(), q - y * y / w)
+    };
+    let (two, one) = (weight(2.0), weight(1.0));
+    let (left, right) = (of(&[(two, 1.25), (one, 1.2)]), of(&[(two, 4.2), (one, 4.1)]));
+    // Two degrees of freedom, four versions with two levels.
+    let squares: f64 = left.1 + right.1;
+    let expected = -0.5 * (left.0 + right.0 + (2.0 + 2.0) * (1.0 + squares / 2.0).ln());
+    assert!((found[3] - expected).abs() < 1e-9, "{found:?} {expected}");
+}

@@ -1,9 +1,4 @@
-//! Reads the files of callgrind, of valgrind: `steps/NN-NAME.callgrind.gz`.
-//!
-//! A file is a list of parts, one for each thread or dump. A part has a head (`key: value`) and a
-//! body: lines `fn=` and `ob=` name the function that the cost lines after them belong to; `calls=`
-//! says that the next cost line is the inclusive cost of calls. Names are written once, as
-//! `(7) name`, then as `(7)`. The format: Callgrind Format Specification of the Valgrind manual.
+//! Profiles of steps: of callgrind, and sampled stacks.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
@@ -11,37 +6,45 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flate2::Compression;
-use flate2::read::MultiGzDecoder;
+use flate2::read::{GzDecoder, MultiGzDecoder};
 use flate2::write::GzEncoder;
 
-use crate::ResultsError;
+use super::read::ResultsError;
 use rqps_model::bounded;
 use rqps_model::counted::{CountedProfile, ProfileCall, ProfileFunction, ProfilePart, Simulated};
 use rqps_model::run::StepRecord;
+use rqps_model::sampled::{CallNode, CallTree};
+
+// Reads the files of callgrind, of valgrind: `steps/NN-NAME.callgrind.gz`.
+//
+// A file is a list of parts, one for each thread or dump. A part has a head (`key: value`) and a
+// body: lines `fn=` and `ob=` name the function that the cost lines after them belong to; `calls=`
+// says that the next cost line is the inclusive cost of calls. Names are written once, as
+// `(7) name`, then as `(7)`. The format: Callgrind Format Specification of the Valgrind manual.
 
 /// Characters of a profile; no server has that many functions.
 const TEXT_MAX: u64 = 512 << 20;
 
 /// Name of the file in the folder of steps.
-pub(super) fn file_name(step: &StepRecord) -> String {
+pub(super) fn callgrind_name(step: &StepRecord) -> String {
     format!("{:02}-{}.callgrind.gz", step.index, step.name)
 }
 
 /// Checks that a text is a profile, and compresses it. The error reads after "failed to".
-pub(super) fn pack(text: &str) -> Result<Vec<u8>, String> {
+pub(super) fn pack_callgrind(text: &str) -> Result<Vec<u8>, String> {
     let unusable = |(line, why)| format!("use what callgrind wrote: line {line}: {why}");
-    parse(text).map_err(unusable)?;
+    parse_callgrind(text).map_err(unusable)?;
     let mut packer = GzEncoder::new(Vec::new(), Compression::default());
     let packed = packer.write_all(text.as_bytes()).and_then(|()| packer.finish());
     packed.map_err(|error| format!("compress what callgrind wrote: {error}"))
 }
 
 /// Reads the profile of a counted step from the folder of steps. One whose file is gone has none.
-pub(super) fn attach(folder: &Path, step: &mut StepRecord) -> Result<(), ResultsError> {
+pub(super) fn attach_callgrind(folder: &Path, step: &mut StepRecord) -> Result<(), ResultsError> {
     if step.counted.is_none() {
         return Ok(());
     }
-    let path = folder.join(file_name(step));
+    let path = folder.join(callgrind_name(step));
     let file = match bounded::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -52,7 +55,7 @@ pub(super) fn attach(folder: &Path, step: &mut StepRecord) -> Result<(), Results
         .take(TEXT_MAX)
         .read_to_string(&mut text)
         .map_err(ResultsError::io("read", &path))?;
-    let profile = parse(&text).map_err(|(line, why)| {
+    let profile = parse_callgrind(&text).map_err(|(line, why)| {
         let path = path.clone();
         ResultsError::Malformed { path, line, field: None, why }
     })?;
@@ -74,14 +77,14 @@ fn places_of(line: &str, events: &[&str]) -> Vec<usize> {
 }
 
 /// A fault in a profile: line from 1, and problem.
-pub(super) type Fault = (usize, String);
+type Fault = (usize, String);
 
 /// Reads a profile.
 ///
 /// # Errors
 /// A line that is none of the format; a part whose functions do not add up to its total, or that
 /// has no total because its end is missing.
-pub(super) fn parse(text: &str) -> Result<CountedProfile, Fault> {
+pub(super) fn parse_callgrind(text: &str) -> Result<CountedProfile, Fault> {
     let mut reader = Reader::default();
     for (number, line) in (1..).zip(text.lines()) {
         reader.line(line).map_err(|why| (number, why))?;
@@ -351,6 +354,87 @@ fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("`{text}` is no number"))
 }
 
+// The sampled stacks of a step: `steps/NN-NAME.folded.gz`, a line `outer;inner;innermost SAMPLES`
+// for each stack, as tools for flame graphs read it.
+
+/// Characters of a profile at most.
+const FOLDED_TEXT_MAX: u64 = 512 << 20;
+
+/// Name of the file in the folder of steps.
+pub(super) fn folded_name(step: &StepRecord) -> String {
+    format!("{:02}-{}.folded.gz", step.index, step.name)
+}
+
+/// Stacks with their samples, compressed. The same stacks give the same bytes.
+pub(super) fn pack_folded(folded: &HashMap<String, u64>) -> std::io::Result<Vec<u8>> {
+    let mut stacks: Vec<(&String, &u64)> = folded.iter().collect();
+    stacks.sort_unstable();
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    for (stack, samples) in stacks {
+        writeln!(packer, "{stack} {samples}")?;
+    }
+    packer.finish()
+}
+
+/// Reads the stacks of a sampled step from the folder of steps. One whose file is gone has none.
+pub(super) fn attach_folded(folder: &Path, step: &mut StepRecord) -> Result<(), ResultsError> {
+    if step.sampled.is_none() {
+        return Ok(());
+    }
+    let path = folder.join(folded_name(step));
+    let file = match bounded::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(ResultsError::io("open", &path)(error)),
+    };
+    let mut text = String::new();
+    GzDecoder::new(file)
+        .take(FOLDED_TEXT_MAX)
+        .read_to_string(&mut text)
+        .map_err(ResultsError::io("read", &path))?;
+    let tree = parse_folded(&text).map_err(|line| {
+        let why = "it is no stack with a number of samples".to_owned();
+        ResultsError::Malformed { path, line, field: None, why }
+    })?;
+    if let Some(sampled) = &mut step.sampled {
+        sampled.profile = Some(Arc::new(tree));
+    }
+    Ok(())
+}
+
+/// Joins folded stacks to a tree.
+///
+/// # Errors
+/// Number of the invalid line, from 1.
+pub(super) fn parse_folded(text: &str) -> Result<CallTree, usize> {
+    let mut tree = CallTree::default();
+    let mut names: HashMap<&str, u32> = HashMap::new();
+    let mut places: HashMap<(Option<u32>, u32), u32> = HashMap::new();
+    let mut total = 0u64;
+    for (number, line) in (1_usize..).zip(text.lines()) {
+        let (stack, samples) = line.rsplit_once(' ').ok_or(number)?;
+        let samples: u64 = samples.parse().map_err(|_| number)?;
+        // So no sum of them overflows.
+        total = total.checked_add(samples).ok_or(number)?;
+        let mut caller = None;
+        for word in stack.split(';') {
+            let name = *names.entry(word).or_insert_with(|| {
+                tree.names.push(Arc::from(word));
+                tree.names.len() as u32 - 1
+            });
+            let place = *places.entry((caller, name)).or_insert_with(|| {
+                tree.nodes.push(CallNode { caller, name, own: 0 });
+                tree.nodes.len() as u32 - 1
+            });
+            caller = Some(place);
+        }
+        if let Some(node) = caller.and_then(|place| tree.nodes.get_mut(place as usize)) {
+            node.own += samples;
+        }
+    }
+    Ok(tree)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -374,7 +458,7 @@ mod tests {
     }
 
     fn check(text: &str, expected: &[&str]) -> CountedProfile {
-        let profile = parse(text).unwrap();
+        let profile = parse_callgrind(text).unwrap();
         let all: Vec<String> = profile.parts.iter().flat_map(words).collect();
         assert_eq!(all, expected, "{text}");
         profile
@@ -413,7 +497,7 @@ mod tests {
     #[test]
     fn a_call_that_ends_below_zero_costs_nothing() {
         let body = "fn=f\n1 4\ncfn=g\ncalls=1 0\n1 18446744073709551615\ncalls=1 0\n";
-        assert!(parse(&format!("{HEAD}{body}totals: 4\n")).is_err(), "a call of nothing");
+        assert!(parse_callgrind(&format!("{HEAD}{body}totals: 4\n")).is_err(), "a call of nothing");
         let body = "fn=f\n1 4\ncfn=g\ncalls=1 0\n1 18446744073709551615\n\
                     cfn=g\ncalls=1 0\n1 7\ntotals: 4\n";
         check(&format!("{HEAD}{body}"), &["/f 4", "/g 0", "f>g 2 7"]);
@@ -452,20 +536,20 @@ mod tests {
         assert_eq!(profile.parts[1].pid, Some(8));
         // A thread that did nothing.
         let idle = format!("{HEAD}totals: 0\n");
-        assert_eq!(parse(&idle).unwrap().parts[0].total, 0);
+        assert_eq!(parse_callgrind(&idle).unwrap().parts[0].total, 0);
     }
 
     #[test]
     fn costs_that_no_program_has_are_refused() {
         let body = format!("fn=a\n1 {}\nfn=b\n1 1\ntotals: {}\n", u64::MAX, u64::MAX);
-        let (_, why) = parse(&format!("{HEAD}{body}")).unwrap_err();
+        let (_, why) = parse_callgrind(&format!("{HEAD}{body}")).unwrap_err();
         assert_eq!(why, "costs that are too large");
     }
 
     #[test]
     fn what_is_no_profile_is_refused() {
         let check = |text: &str, line: usize, part: &str| {
-            let (at, why) = parse(text).unwrap_err();
+            let (at, why) = parse_callgrind(text).unwrap_err();
             assert!(at == line && why.contains(part), "{text}: {at}: {why}");
         };
         check("", 0, "no part");
@@ -502,7 +586,7 @@ mod tests {
                 }
             }
             text += &format!("totals: {total}\n");
-            let profile = parse(&text).unwrap();
+            let profile = parse_callgrind(&text).unwrap();
             let part = &profile.parts[0];
             prop_assert_eq!(part.total, total);
             let found: HashMap<String, u64> =
@@ -510,7 +594,32 @@ mod tests {
             prop_assert_eq!(found, own);
             let (right, wrong) = (format!("totals: {total}"), format!("totals: {}", total + 1));
             let text = text.replace(&right, &wrong);
-            prop_assert!(parse(&text).is_err());
+            prop_assert!(parse_callgrind(&text).is_err());
         }
+    }
+
+    #[test]
+    fn stacks_with_a_common_beginning_are_joined() {
+        let stacks = [("main;run;read it", 3), ("main;run", 2), ("main;write", 1)];
+        let folded = stacks.map(|(stack, samples)| (stack.to_owned(), samples)).into();
+        let packed = pack_folded(&folded).unwrap();
+        let mut text = String::new();
+        GzDecoder::new(packed.as_slice()).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "main;run 2\nmain;run;read it 3\nmain;write 1\n");
+        let tree = parse_folded(&text).unwrap();
+        let nodes: Vec<(Option<u32>, &str, u64)> = tree
+            .nodes
+            .iter()
+            .map(|node| (node.caller, &*tree.names[node.name as usize], node.own))
+            .collect();
+        let expected = [
+            (None, "main", 0),
+            (Some(0), "run", 2),
+            (Some(1), "read it", 3),
+            (Some(0), "write", 1),
+        ];
+        assert_eq!(nodes, expected);
+        assert_eq!(parse_folded("main;run 2\nmain;run\n"), Err(2));
+        assert_eq!(parse_folded("main;run 2\nmain;run 18446744073709551615\n"), Err(2));
     }
 }
