@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use rqps_bench_vector::data::{fvecs, hdf5, npy};
+use rqps_bench_vector::data::{files, hdf5};
 use rqps_builds::fuzzing;
 use rqps_host::perf::{Symbols, has_function};
 use rqps_model::build::Dbms;
@@ -59,13 +59,13 @@ pub(super) fn elf(bytes: &[u8]) {
 /// Files of vectors.
 pub(super) fn vectors(bytes: &[u8]) {
     let path = file("vectors", bytes);
-    for matrix in [npy::read(&path), fvecs::floats(&path), fvecs::bytes(&path)] {
+    for matrix in [files::read_npy(&path), files::floats(&path), files::bytes(&path)] {
         match matrix {
             Ok(matrix) => assert!(matrix.rows() <= bytes.len()),
             Err(error) => drop(error.to_string()),
         }
     }
-    let _ = fvecs::integers(&path);
+    let _ = files::integers(&path);
     if let Ok(set) = hdf5::dataset(&path) {
         assert!(set.train.rows() <= bytes.len());
     }

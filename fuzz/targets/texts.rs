@@ -253,7 +253,7 @@ pub(super) fn pgbench_script(bytes: &[u8]) {
     if let Ok(program) = PgbenchProgram::read(&script, &mut names) {
         let count = program.commands.len();
         assert!(program.statements().count() <= count);
-        pgbench::driver::fuzzing::evaluate(&program, names.all());
+        pgbench::driver::evaluate::evaluate(&program, names.all());
     }
 }
 
@@ -273,7 +273,7 @@ pub(super) fn workload_file(bytes: &[u8]) {
     let Ok((mut workload, _)) = benchmarks::workload("sql", "quick") else {
         panic!("workload files have no preset `quick`");
     };
-    if sql::settings::read(&mut workload, &text(bytes)).is_err() {
+    if sql::read(&mut workload, &text(bytes)).is_err() {
         return;
     }
     let spec = benchmarks::of(&workload);

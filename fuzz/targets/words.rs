@@ -90,7 +90,7 @@ pub(super) fn quantities(bytes: &[u8]) {
         }
         let _ = version.numbers();
     }
-    let _ = kv::analyze::stats::parse(&text(bytes));
+    let _ = kv::analyze::parse(&text(bytes));
 }
 
 /// Lines between the lab, its drivers and the other end of the driver proxy.

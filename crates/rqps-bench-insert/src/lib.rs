@@ -7,9 +7,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod analyze;
-mod check;
 pub(crate) mod driver;
-mod presets;
 pub(crate) mod report;
 pub mod rows;
 mod schema;
@@ -18,8 +16,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-pub use check::check;
-pub use presets::{PRESETS, workload};
+pub use settings::{PRESETS, check, workload};
 pub use settings::{finish, set, shape};
 pub use steps::{choose, phases};
 
@@ -29,7 +26,7 @@ use rqps_driver::part::DriverPart;
 /// The row of the benchmark.
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     name: "insert",
-    workload: |preset| Ok((presets::workload(preset)?, StepSet::default())),
+    workload: |preset| Ok((settings::workload(preset)?, StepSet::default())),
     set: settings::set,
     finish: settings::finish,
     check,

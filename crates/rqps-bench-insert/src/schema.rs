@@ -8,7 +8,7 @@ use rqps_model::insert::{Deletes, Draw, InsertShape, Profile, Queries, Query, Qu
 use rqps_model::script::Protocol;
 
 /// Rows that a query requests.
-pub(super) const ROWS_PER_QUERY: u32 = 10;
+const ROWS_PER_QUERY: u32 = 10;
 
 /// The name of a table.
 pub(super) const TABLE: &str = "pi{table}";
@@ -98,7 +98,7 @@ fn mysql_partitions(Partitioning { parts, rows }: Partitioning) -> String {
 }
 
 /// Names of the sequence, indexes and partitions of a Postgres table.
-pub(super) fn names_beside(profile: Profile, partitions: u32) -> Vec<String> {
+fn names_beside(profile: Profile, partitions: u32) -> Vec<String> {
     let mut names = vec![format!("{TABLE}_transactionid_seq")];
     names.extend(index_columns(profile).map(|(name, _)| format!("{TABLE}_{name}")));
     if partitions > 1 {

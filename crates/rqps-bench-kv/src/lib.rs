@@ -2,19 +2,15 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-#[cfg(test)]
-use rqps_driver::workload;
-
 pub mod analyze;
 pub(crate) mod driver;
-mod presets;
 pub(crate) mod report;
 pub mod rows;
 mod settings;
 mod steps;
 
-pub use presets::workload;
 pub use settings::set;
+pub use settings::workload;
 pub use steps::BLOCK_BYTES;
 
 use rqps_bench::spec::{BenchmarkSpec, Interface, PresetFacts};
@@ -24,8 +20,8 @@ use rqps_model::benchmark::Placement;
 /// The row of the benchmark.
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     name: "kv",
-    workload: presets::workload,
-    preset: |name| PresetFacts { config: None, is_published: presets::is_published(name) },
+    workload: settings::workload,
+    preset: |name| PresetFacts { config: None, is_published: settings::is_published(name) },
     set: settings::set,
     speaks: Interface::KeyValue,
     phases: |_, _, workload| steps::phases(workload),

@@ -1,7 +1,7 @@
 //! Report section of the RocksDB sequence: the columns of db_bench's own report, the tree by level,
 //! causes of write stalls, and disk and CPU as in iostat and vmstat.
 
-use crate::analyze::{STATS, Stats, stats};
+use crate::analyze::{self, STATS, Stats};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{StepComparison, TargetResult};
 use rqps_analysis::metrics::Histogram;
@@ -254,7 +254,7 @@ fn levels(comparison: &Comparison) -> Vec<Table> {
     let last = |index: usize| {
         let of_target = |step: &StepComparison| {
             let sample = step.targets.get(index)?.samples.first()?;
-            Some((step.name.clone(), stats::parse(sample.record.outcome.facts.get(STATS)?)))
+            Some((step.name.clone(), analyze::parse(sample.record.outcome.facts.get(STATS)?)))
         };
         let steps: Vec<&StepComparison> = comparison.steps.iter().filter(writes).collect();
         steps.into_iter().rev().find_map(of_target)

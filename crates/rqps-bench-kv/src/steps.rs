@@ -399,7 +399,7 @@ fn overrides(shape: &KvShape) -> Vec<KvOption> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::presets::parts;
+    use crate::settings::parts;
 
     fn steps(change: impl FnOnce(&mut Workload, &mut KvShape)) -> Vec<Step> {
         let (mut workload, mut shape) = parts("c48r128").unwrap();

@@ -5,11 +5,11 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-mod analyze;
 pub mod driver;
 pub mod settings;
 pub mod steps;
 
+use rqps_analysis::Extension;
 use rqps_bench::spec::{BenchmarkSpec, OwnWords, WorkloadFile, scaled};
 use rqps_driver::part::DriverPart;
 use rqps_driver::workload::preset::ScalePreset;
@@ -50,7 +50,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         script: Some(driver::script),
         ..DriverPart::NONE
     },
-    extension: analyze::EXTENSION,
+    extension: Extension { groups_by_facts: true, ..Extension::none("lua") },
     size: settings::data_size,
     brought: settings::brought,
     ..BenchmarkSpec::PLAIN

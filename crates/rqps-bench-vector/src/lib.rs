@@ -7,19 +7,16 @@
 use rqps_driver::workload;
 
 pub mod analyze;
-mod check;
 pub mod data;
 pub mod driver;
-mod presets;
 pub(crate) mod report;
 mod settings;
 mod steps;
 #[cfg(test)]
 mod tests;
 
-pub use self::check::check_target;
-pub use self::presets::workload;
 pub use self::settings::set;
+pub use settings::{check_target, workload};
 
 use rqps_bench::spec::{BenchmarkSpec, StepSet};
 use rqps_driver::part::DriverPart;
@@ -28,10 +25,10 @@ use rqps_model::dialect::Dialect;
 /// The row of the benchmark.
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     name: "vector",
-    workload: |preset| Ok((presets::workload(preset)?, StepSet::default())),
+    workload: |preset| Ok((settings::workload(preset)?, StepSet::default())),
     set: settings::set,
-    check: check::check,
-    check_target: check::check_target,
+    check: settings::check,
+    check_target: settings::check_target,
     phases: |dialect, _, workload| steps::phases(dialect, workload),
     for_target: steps::for_target,
     choose: steps::choose,

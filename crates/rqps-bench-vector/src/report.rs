@@ -1,7 +1,7 @@
 //! Report sections of vector search: lost recall, best rates by recall, curves, indexes, and the
 //! cases that filter, write and restart.
 
-use crate::analyze::recall::{self, Curve, CurvePoint, Mean, TARGETS};
+use crate::analyze::{self, Curve, CurvePoint, Mean, TARGETS};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{StepComparison, TargetResult};
 use rqps_model::benchmark::BenchmarkParameters;
@@ -17,7 +17,7 @@ pub(crate) const SECTIONS: Sections = Sections { sections, ..Sections::NONE };
 
 /// All sections; none without a recall.
 fn sections(comparison: &Comparison) -> Vec<Section> {
-    let curves = recall::curves(comparison);
+    let curves = analyze::curves(comparison);
     let mut sections = Vec::new();
     sections.extend(violated(comparison));
     sections.extend(lost(comparison));
@@ -65,7 +65,7 @@ fn violated(comparison: &Comparison) -> Option<Section> {
 
 /// Wrong answers come before slow ones.
 fn lost(comparison: &Comparison) -> Option<Section> {
-    let drops = recall::drops(comparison).into_iter().filter(|drop| drop.is_sure);
+    let drops = analyze::drops(comparison).into_iter().filter(|drop| drop.is_sure);
     let text = "These answers are worse than the baseline's, with the same index and the same \
                 search width. This is a correctness problem, more important than speed.";
     drops_section(drops.collect(), ("recall-drops", "Recall loss at equal parameters", text))
@@ -73,7 +73,7 @@ fn lost(comparison: &Comparison) -> Option<Section> {
 
 /// Large differences of few blocks.
 fn perhaps_lost(comparison: &Comparison) -> Option<Section> {
-    let drops = recall::drops(comparison).into_iter().filter(|drop| !drop.is_sure);
+    let drops = analyze::drops(comparison).into_iter().filter(|drop| !drop.is_sure);
     let text = "Fewer than three blocks cannot tell a loss from the scatter between builds of an \
                 index, which is large where many rows are equal (`rqps vector verify-data` tells \
                 them): measure three blocks or more.";
@@ -81,10 +81,10 @@ fn perhaps_lost(comparison: &Comparison) -> Option<Section> {
 }
 
 fn drops_section(
-    drops: Vec<recall::Drop>,
+    drops: Vec<analyze::Drop>,
     (id, heading, text): (&'static str, &str, &str),
 ) -> Option<Section> {
-    let line = |drop: &recall::Drop| {
+    let line = |drop: &analyze::Drop| {
         let [baseline, now] = drop.recall;
         let sure = match drop.interval {
             Some(interval) => format!(

@@ -2,11 +2,15 @@
 
 use std::path::PathBuf;
 
-use crate::presets::DATA_SEED;
+use crate::steps::{self, shape_of};
 use rqps_driver::workload::own::{Settings, own_settings};
+use rqps_driver::workload::preset::{NamedPreset, named};
 use rqps_driver::workload::settings::SetError;
 use rqps_driver::workload::value::{choice, count, list, number};
-use rqps_model::benchmark::{BenchmarkParameters, Workload};
+use rqps_model::benchmark::{BenchmarkParameters, Idle, Workload};
+use rqps_model::build::Dbms;
+use rqps_model::dialect::Dialect;
+use rqps_model::target::Target;
 use rqps_model::vector::{
     Case, DataSource, Distance, Iterative, Neighbours, PgBuild, Variant, VectorShape,
 };
@@ -209,4 +213,201 @@ fn iterative(value: &str) -> Result<Iterative, String> {
 
 fn whole(word: &str, low: u32, high: u32) -> Result<u32, String> {
     count(word, low.into(), high.into()).map(|count| count as u32)
+}
+
+// Presets of vector search.
+
+/// A size, and its part of the published grid.
+struct Preset {
+    name: &'static str,
+    rows: u64,
+    queries: u32,
+    seconds: f64,
+    warmup_seconds: f64,
+    pgvector: &'static [(u32, u32)],
+    mariadb: &'static [u32],
+    ef: &'static [u32],
+    ramp: &'static [u32],
+}
+
+impl NamedPreset for Preset {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+/// All presets in the order of lists.
+const PRESETS: [Preset; 3] = [
+    Preset {
+        name: "quick",
+        rows: 5_000,
+        queries: 1_000,
+        seconds: 1.5,
+        warmup_seconds: 0.3,
+        pgvector: &[(8, 32), (16, 64)],
+        mariadb: &[6, 12],
+        ef: &[10, 20, 40],
+        ramp: &[],
+    },
+    Preset {
+        name: "standard",
+        rows: 20_000,
+        queries: 2_000,
+        seconds: 5.0,
+        warmup_seconds: 1.0,
+        pgvector: &[(8, 32), (16, 32), (16, 64), (16, 192), (32, 64)],
+        mariadb: &[4, 6, 8, 12, 16],
+        ef: &[10, 20, 40, 80, 120],
+        ramp: &[1, 4],
+    },
+    // The grid of January 2025.
+    Preset {
+        name: "full",
+        rows: 60_000,
+        queries: 10_000,
+        seconds: 30.0,
+        warmup_seconds: 10.0,
+        pgvector: &[
+            (8, 32),
+            (16, 32),
+            (8, 64),
+            (16, 64),
+            (32, 64),
+            (8, 96),
+            (16, 96),
+            (32, 96),
+            (48, 96),
+            (8, 192),
+            (16, 192),
+            (32, 192),
+            (48, 192),
+            (64, 192),
+            (8, 256),
+            (16, 256),
+            (32, 256),
+            (48, 256),
+            (64, 256),
+        ],
+        mariadb: &[4, 5, 6, 8, 12, 16, 24, 32, 48],
+        ef: &[10, 20, 30, 40, 80, 120, 200, 400, 800],
+        ramp: &[1, 8],
+    },
+];
+
+/// Default seed of the generated set: the first one that passes all checks of `rqps vector
+/// verify-data` (docs/vector.md).
+const DATA_SEED: u64 = 2;
+
+/// The workload of a preset.
+///
+/// # Errors
+///
+/// No such preset; the text lists the valid ones.
+pub fn workload(preset: &str) -> Result<Workload, String> {
+    let found = named(&PRESETS, preset)?;
+    let shape = VectorShape {
+        data: DataSource::Fashion {
+            dims: 784,
+            queries: found.queries,
+            rounded: true,
+            seed: DATA_SEED,
+        },
+        k: 10,
+        cases: vec![Case::Sweep],
+        pgvector: found
+            .pgvector
+            .iter()
+            .map(|&(m, ef_construction)| PgBuild { m, ef_construction })
+            .collect(),
+        mariadb: found.mariadb.to_vec(),
+        ef: found.ef.to_vec(),
+        ramp: found.ramp.to_vec(),
+        targets: vec![0.95, 0.99],
+        selectivity: vec![50.0, 10.0, 1.0],
+        deletes: vec![10.0, 50.0],
+        insert_rate: 50.0,
+        variant: Variant::Vector,
+        iterative: Iterative::Off,
+        build_workers: 0,
+        commit_rows: vec![1],
+        capacity_seconds: 60.0,
+    };
+    Ok(Workload {
+        rows: found.rows,
+        read_seconds: found.seconds,
+        write_seconds: found.seconds,
+        warmup_seconds: found.warmup_seconds,
+        idle: Idle::Os,
+        ..Workload::plain(BenchmarkParameters::Vector(Box::new(shape)))
+    })
+}
+
+// Refuses vector workloads that cannot be measured.
+
+/// Refuses a workload that cannot be measured.
+///
+/// # Errors
+///
+/// The text names the settings and a way out.
+pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
+    let Some(shape) = shape_of(workload) else { return Ok(()) };
+    match dialect {
+        Dialect::Postgres | Dialect::Mysql => {}
+        Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {
+            return Err(
+                "search vectors on this DBMS: only postgres with pgvector and mariadb since 11.7 \
+                 have a vector index"
+                    .to_owned(),
+            );
+        }
+    }
+    let least = shape.ef.iter().min().copied().unwrap_or(0);
+    if dialect == Dialect::Postgres && least < shape.k {
+        return Err(format!(
+            "search with ef={least} and k={}: pgvector returns at most ef_search rows; use an ef \
+             of at least k",
+            shape.k
+        ));
+    }
+    if let DataSource::Fashion { .. } = shape.data
+        && workload.rows < u64::from(shape.k)
+    {
+        return Err(format!(
+            "search with rows={} and k={}: k cannot exceed the number of rows",
+            workload.rows, shape.k
+        ));
+    }
+    let spare = steps::spare(workload, shape);
+    if shape.cases.contains(&Case::Mixed)
+        && matches!(shape.data, DataSource::Fashion { .. })
+        && spare + u64::from(shape.k) > workload.rows
+    {
+        return Err(format!(
+            "run the case mixed: it inserts {spare} rows at insert_rate={} but the set has {}; use \
+             a lower rate, shorter windows or more rows",
+            shape.insert_rate, workload.rows
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses a DBMS without vectors before its build is fetched.
+///
+/// # Errors
+///
+/// The text names DBMSs with vectors.
+pub fn check_target(target: &Target) -> Result<(), String> {
+    match target.dbms {
+        Dbms::Mysql => Err(format!(
+            "search vectors on {}: MySQL has no vector index; MariaDB has one since 11.7 \
+             (mariadb@11.8)",
+            target.label
+        )),
+        Dbms::Mariadb if target.storage_engine.as_deref() == Some("rocksdb") => Err(format!(
+            "search vectors on {}: MyRocks has no vector index; InnoDB has one (leave out \
+             +myrocks)",
+            target.label
+        )),
+        _ => Ok(()),
+    }
 }

@@ -205,7 +205,7 @@ fn what_cannot_be_measured_is_refused_before() {
         for setting in settings {
             set(&mut workload, setting).unwrap();
         }
-        match super::check::check(&workload, dialect) {
+        match crate::settings::check(&workload, dialect) {
             Ok(()) => assert!(words.is_empty(), "{settings:?} was taken"),
             Err(error) => assert!(!words.is_empty() && error.contains(words), "{error}"),
         }

@@ -4,7 +4,6 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod client;
-pub mod counting;
 pub mod orders;
 pub mod pgbench;
 pub mod spec;

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde::{Deserialize, Serialize};
-
 use rqps_analysis::Extension;
 use rqps_driver::part::DriverPart;
 use rqps_driver::request::RequestBody;
@@ -14,13 +12,15 @@ use rqps_driver::workload::preset::{ScalePreset, named};
 use rqps_driver::workload::select::{Companions, SelectError, select};
 use rqps_driver::workload::settings::{self, SetError};
 use rqps_host::command_output;
-use rqps_model::benchmark::{BenchmarkParameters, Phase, Placement, Step, Workload};
+use rqps_model::benchmark::{BenchmarkParameters, Phase, Placement, RateUnit, Step, Workload};
 use rqps_model::build::Dbms;
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
+use rqps_model::script::{Parameter, Script};
 use rqps_model::sql_workload::PinnedFile;
 use rqps_model::target::Target;
 use rqps_report::Sections;
+use serde::{Deserialize, Serialize};
 
 /// A benchmark; its row is in the `mod.rs` of its folder.
 pub struct BenchmarkSpec {
@@ -327,10 +327,59 @@ pub fn all_rows(workload: &Workload) -> u64 {
     u64::from(workload.tables) * workload.rows
 }
 
+// Computes how many events of a script a counted run executes.
+
+/// Most rows that the events of a step read per `--statements`; otherwise long scans and ranges
+/// would take most of a counted run. They need fewer events, because each row that an event reads
+/// adds to its mean.
+const ROWS_PER_STATEMENT: u64 = 30;
+/// Rows of a range or scan that take as many instructions as the search for one row.
+const ROWS_PER_SEARCH: u64 = 5;
+
+impl Counting {
+    /// Counting of steps that are scripts, on few rows and in windows of 1 s; the seconds only
+    /// enter the estimate.
+    pub const SCRIPTS: Counting = Counting {
+        step: of_script,
+        settings: &["read_seconds=1", "write_seconds=1", "warmup_seconds=0", "settle_scale=0"],
+    };
+}
+
+fn of_script(step: &Step, workload: &Workload, statements: u64) -> StepCount {
+    if !step.reported && step.only_reads {
+        let why = "it warms caches, which a counted run fills before its first step";
+        return StepCount::LeftOut(why.to_owned());
+    }
+    match step.script() {
+        Some(script) => StepCount::Events(events(script, step.rate, statements, workload.rows)),
+        None => StepCount::LeftOut("its work is no script of statements".to_owned()),
+    }
+}
+
+/// The number of events whose statements are counted.
+fn events(script: &Script, rate: RateUnit, statements: u64, rows: u64) -> u64 {
+    let events = statements / script.statements_per_event().max(1);
+    let spans = script.operations().map(|operation| {
+        let spans = operation.parameters.iter().map(|parameter| match parameter {
+            Parameter::RangeEnd { span } => u64::from(*span),
+            Parameter::Id | Parameter::Key | Parameter::HotId { .. } => ROWS_PER_SEARCH,
+            _ => 0,
+        });
+        u64::from(operation.repeat) * spans.sum::<u64>()
+    });
+    let of_event = match rate {
+        RateUnit::RowsScanned => rows,
+        _ => spans.sum(),
+    };
+    let affordable = statements * ROWS_PER_STATEMENT / of_event.max(1);
+    events.min(affordable).max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use rqps_host::child::{ChildTask, command};
+    use rqps_model::script::{Distribution, Operation};
 
     #[test]
     fn a_reader_that_is_killed_is_told() {
@@ -343,5 +392,30 @@ mod tests {
         assert_eq!(look("echo why >&2; exit 1"), Err("why".to_owned()));
         let killed = "look at evil.sh: its reader was killed by signal 9";
         assert_eq!(look("kill -9 $$"), Err(killed.to_owned()));
+    }
+
+    #[test]
+    fn long_ranges_are_carried_out_fewer_times() {
+        let check = |transaction, parameters: &[Parameter], rate, expected| {
+            let operation = Operation {
+                kind: "read".to_owned(),
+                sql: "SELECT 1".to_owned(),
+                parameters: parameters.to_vec(),
+                repeat: 2,
+                ..Operation::PLAIN
+            };
+            let script = Script::of(transaction, vec![operation], Distribution::Uniform);
+            assert_eq!(events(&script, rate, 1000, 100_000), expected);
+        };
+        let range = |span| [Parameter::RangeStart, Parameter::RangeEnd { span }];
+        check(false, &[Parameter::Id], RateUnit::Queries, 500);
+        check(true, &[Parameter::Id], RateUnit::Queries, 250);
+        check(false, &[Parameter::Id; 10], RateUnit::Queries, 300);
+        check(false, &[Parameter::Key; 100], RateUnit::Queries, 30);
+        check(false, &range(99), RateUnit::Queries, 151);
+        check(false, &range(29), RateUnit::Queries, 500);
+        check(false, &range(999), RateUnit::Queries, 15);
+        check(false, &range(99_999), RateUnit::Queries, 1);
+        check(false, &[], RateUnit::RowsScanned, 1);
     }
 }

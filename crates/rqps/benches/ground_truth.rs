@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Instant;
 
-use rqps_bench_vector::data::matrix::{Matrix, Numbers};
+use rqps_bench_vector::data::dataset::{Matrix, Numbers};
 use rqps_bench_vector::data::truth::exact;
 use rqps_model::datagen::rng::Rng;
 use rqps_model::vector::Distance;

@@ -14,7 +14,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use rqps_bench_vector::driver::encode::Encoding;
+use rqps_bench_vector::driver::searcher::Encoding;
 use rqps_host::tree;
 use rqps_model::endpoint::{Address, Login};
 use rqps_wire::postgres::PostgresClient;

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use rqps_bench::sysbench::driver::columns;
-use rqps_bench::sysbench::steps::{COLUMN_C, COLUMN_PAD};
+use rqps_bench::sysbench::columns;
+use rqps_bench::sysbench::statements::{COLUMN_C, COLUMN_PAD};
 use rqps_driver::event::DriverEvent;
 use rqps_driver::request::{DriverRequest, LoadRequest, RequestBody, StepRequest, VERSION};
 use rqps_embed::sqlite::{Sqlite, SqliteConnection};

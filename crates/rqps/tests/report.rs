@@ -14,7 +14,7 @@ use hdrhistogram::serialization::{Serializer, V2Serializer};
 use rqps_analysis::caveat::CaveatKind as Kind;
 use rqps_analysis::comparison::StepComparison;
 use rqps_analysis::{Comparison, VerdictOptions};
-use rqps_bench_vector::analyze::recall::drops;
+use rqps_bench_vector::analyze::drops;
 use rqps_lab::benchmarks::{compare, compare_measured, digest, measure, render, sections};
 use rqps_model::answers::{AnswerReply, StatementAnswer, StepAnswers, TableRecord};
 use rqps_model::benchmark::{
@@ -23,8 +23,7 @@ use rqps_model::benchmark::{
 use rqps_model::build::{BuildSource, Dbms, Manifest, Version};
 use rqps_model::config::Config;
 use rqps_model::gate::*;
-use rqps_model::host::fingerprint;
-use rqps_model::host::{Host, Tuning};
+use rqps_model::host::{Host, Tuning, fingerprint};
 use rqps_model::metric::Metric;
 use rqps_model::row_digest::RowsRecord;
 use rqps_model::run::*;

@@ -14,8 +14,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use rqps_bench_vector::data::dataset::Numbers;
 use rqps_bench_vector::data::hdf5;
-use rqps_bench_vector::data::matrix::Numbers;
 use rqps_bench_vector::data::truth::exact;
 use rqps_model::vector::Distance;
 use serde_json::Value as Json;

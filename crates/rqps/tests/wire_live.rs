@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rqps_bench::sysbench::rows::{C_LEN, PAD_LEN, SbtestTable};
+use rqps_bench::sysbench::{C_LEN, PAD_LEN, SbtestTable};
 use rqps_driver::request::{LoadRequest, RequestBody};
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{
@@ -660,7 +660,7 @@ fn load_by_driver(server: &Server, rows: u64) {
         index_sql: vec!["CREATE INDEX k_{table} ON sbtest{table} (k)".to_owned()],
         table: "sbtest{table}".to_owned(),
         rows_of: "sysbench".to_owned(),
-        columns: rqps_bench::sysbench::driver::columns(),
+        columns: rqps_bench::sysbench::columns(),
         parallel: 1,
     });
     let place = user_files::Place {

@@ -4,14 +4,13 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use crate::driver::make::{self, Maker, Post, Worker};
+use super::prepare::{self, Maker, Post, Worker};
+use super::turns::Pair;
 use crate::driver::meter::{RoleKind, RoleMeter, WorkerCpu, WorkerRecorder};
 use crate::driver::outcome::{self, Ended, WindowEnd};
-use crate::driver::pair::Pair;
 use crate::driver::turns::{Side, WriterTurn};
 use rqps_driver::Stop;
-use rqps_driver::clock::Clock;
-use rqps_driver::clock::SECOND;
+use rqps_driver::clock::{Clock, SECOND};
 use rqps_driver::columns_of_roles::SeriesOf;
 use rqps_driver::connection::{Connection, Connector};
 use rqps_driver::control_channel::ControlChannel;
@@ -42,10 +41,10 @@ pub(super) fn measure<W: Write>(
     control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let first = request.number_of(0);
-    let posts = make::posts(task, first);
-    let recorders = make::recorders(&task.work, &posts);
+    let posts = prepare::posts(task, first);
+    let recorders = prepare::recorders(&task.work, &posts);
     let writers = 1 + u32::from(task.work.writes.deletes.is_some());
-    let pair = |client| Pair::new(make::turns(request, &task.work, client, 0), writers);
+    let pair = |client| Pair::new(prepare::turns(request, &task.work, client, 0), writers);
     let pairs: Vec<Pair> = (first..first + task.clients).map(pair).collect();
     let maker = Maker { request, task, connector, epoch: 0, gate: None };
     let mut members = members(&maker, posts, &recorders, &pairs)?;
@@ -160,10 +159,10 @@ fn step(
                 return Ok(());
             }
             WriterTurn::Over => {
-                let pacer = make::pacer(request, &task.work, client, 0);
-                member.clock.wait_until(pacer.end(make::batches(&task.work)));
+                let pacer = prepare::pacer(request, &task.work, client, 0);
+                member.clock.wait_until(pacer.end(prepare::batches(&task.work)));
                 if *side == Side::Insert {
-                    let statements = make::index_statements(&task.work, client + 1, None);
+                    let statements = prepare::index_statements(&task.work, client + 1, None);
                     writer.make_indexes(&statements)?;
                 }
                 pair.done();

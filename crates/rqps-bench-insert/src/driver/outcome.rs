@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
-use crate::driver::make::{self, Worker};
+use super::prepare::{self, Worker};
+use super::workers::Notes;
 use crate::driver::meter::{RoleKind, WorkerCpu, WorkerRecorder, buckets, roles};
-use crate::driver::writer::Notes;
 use rqps_driver::Stop;
 use rqps_driver::clock::SECOND;
 use rqps_driver::control_channel::ControlChannel;
@@ -126,7 +126,7 @@ pub(crate) fn outcome(
     let cpu: Vec<WorkerCpu> = ended.iter().map(|ended| ended.cpu).collect();
     let target = |role| match role {
         RoleKind::Query => None,
-        _ => make::batches_per_second(work).map(|rate| rate * f64::from(task.clients)),
+        _ => prepare::batches_per_second(work).map(|rate| rate * f64::from(task.clients)),
     };
     let roles = roles(recorders, &cpu, target);
     let of = |role: RoleKind| roles.get(role.name());
@@ -160,7 +160,7 @@ pub(crate) fn outcome(
             *outcome.errors.entry(code.clone()).or_insert(0) += count;
         }
     }
-    if let Some(rate) = make::batches_per_second(work) {
+    if let Some(rate) = prepare::batches_per_second(work) {
         let behind = ended.iter().map(|ended| ended.notes.behind_ns).max().unwrap_or(0);
         outcome.open = Some(OpenOutcome {
             due: (rate * f64::from(task.clients) * seconds).round() as u64,
@@ -207,7 +207,7 @@ fn extra(
 
 /// Says why a step of so many clients ended before all rows were in: its limit, and its progress.
 fn cut(work: &InsertWork, inserted: u64, clients: u32) -> Option<String> {
-    let of_client = make::batches(work) * u64::from(work.writes.rows_per_commit.max(1));
+    let of_client = prepare::batches(work) * u64::from(work.writes.rows_per_commit.max(1));
     let limit = work.limit_seconds?;
     let wanted = of_client * u64::from(clients);
     let indexes = if work.indexes.is_empty() { "" } else { ", no indexes made" };
@@ -292,7 +292,7 @@ pub(crate) mod tests {
     #[test]
     fn the_busiest_of_all_workers_of_all_clients_counts() {
         let task = task(3);
-        let recorders = make::recorders(&task.work, &make::posts(&task, 0));
+        let recorders = prepare::recorders(&task.work, &prepare::posts(&task, 0));
         assert_eq!(recorders.len(), 9);
         for busy in 0..9 {
             let mut ended = vec![Ended::default(); 9];

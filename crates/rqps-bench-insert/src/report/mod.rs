@@ -2,19 +2,23 @@
 //! perf reports with their colours, response-time classes, longest operations and stalls with the
 //! activity of server and host, and charts by second.
 
-mod charts;
-mod classes;
-mod columns;
-mod stalls;
-mod summary;
+mod seconds;
 
-use crate::analyze::metrics::is_insert;
-use crate::analyze::rules::{Shade, share_gray};
+use crate::analyze::rules::{
+    Shade, Throughput, absolute_shades, counts_queries, longest_shades, relative_shade, share_gray,
+};
+use crate::analyze::stalls::{self, ROLES, longest_of};
+use crate::analyze::{
+    CLASSES, COLUMNS, ColumnSpec, insert_target, is_insert, median_columns, relative_columns,
+};
 use rqps_analysis::Comparison;
+use rqps_analysis::comparison::{StepComparison, TargetFacts, TargetResult};
 use rqps_model::benchmark::{BenchmarkParameters, RateUnit, Workload};
+use rqps_model::dialect::Dialect;
 use rqps_model::insert::Pacing;
+use rqps_model::metric::Metric;
 use rqps_report::Sections;
-use rqps_report::document::{Block, Column, Mark, Section};
+use rqps_report::document::{Block, Cell, Column, Digits, Mark, Section, Table};
 
 /// The hooks.
 pub(crate) const SECTIONS: Sections = Sections { workload: workload_line, sections };
@@ -26,10 +30,10 @@ fn sections(comparison: &Comparison) -> Vec<Section> {
     if !is_insert(comparison) || comparison.steps.is_empty() || only_ratios {
         return Vec::new();
     }
-    let mut sections = vec![summary::summary(comparison), columns::metrics(comparison)];
-    sections.extend(classes::response_times(comparison));
-    sections.push(stalls::variance(comparison));
-    sections.extend(charts::over_time(comparison));
+    let mut sections = vec![summary(comparison), metrics(comparison)];
+    sections.extend(response_times(comparison));
+    sections.push(seconds::variance(comparison));
+    sections.extend(seconds::over_time(comparison));
     sections
 }
 
@@ -86,4 +90,278 @@ fn gray(percent: f64) -> Option<Mark> {
 
 fn with_heads(first: &str, heads: impl Iterator<Item = String>) -> Vec<Column> {
     std::iter::once(Column::of_row(first)).chain(heads.map(Column::numbers)).collect()
+}
+
+// Tables of throughput and of insert rates beside queries.
+
+/// Tables of absolute and relative throughput, and of insert rates beside queries.
+pub(super) fn summary(comparison: &Comparison) -> Section {
+    let rules = "Rates of inserted rows (l steps; indexed rows in l.x) and of queries (q steps): \
+                 medians over the blocks, with the published colours. Absolute: the lowest quarter \
+                 of a column's span is red (-), the highest green (+), a query rate whose writers \
+                 missed their target gray (?). Relative: above 1.05 blue (+), below 0.95 yellow \
+                 (-). A target rate of inserts is met if every block reaches 95 % of it; otherwise \
+                 the step is not comparable (?), because fewer writes leave more of the machine \
+                 for queries: it gets no verdict and no mean includes it. Relative rates come from \
+                 the pairs.";
+    let mut blocks = vec![Block::Paragraph(rules.to_owned())];
+    if comparison.targets.iter().any(|target| {
+        let dbms = target.target.as_ref().map(|target| target.dbms.dialect());
+        dbms == Some(Dialect::Sqlite)
+    }) {
+        blocks.push(Block::Paragraph(
+            "SQLite allows one writer at a time: inserts and deletes of all clients take turns, \
+             and their response time includes the wait. Keys come from the rowid without gaps, its \
+             own interface prepares queries, no background work vacuums or purges, and SQLite runs \
+             inside the client."
+                .to_owned(),
+        ));
+    }
+    blocks.push(Block::Table(absolute_table(comparison)));
+    if comparison.targets.len() > 1 {
+        blocks.push(Block::Table(relative_table(comparison)));
+    }
+    blocks.extend(insert_rates(comparison).map(Block::Table));
+    section("insert-summary", "Insert Benchmark: summary", blocks)
+}
+
+/// Turns columns of cells into rows, each with its target first.
+fn by_target(comparison: &Comparison, columns: Vec<Vec<Cell>>) -> Vec<Vec<Cell>> {
+    let row = |(index, target): (usize, &TargetFacts)| {
+        let cells = columns.iter().map(|column| column[index].clone());
+        std::iter::once(Cell::text(&target.label)).chain(cells).collect()
+    };
+    comparison.targets.iter().enumerate().map(row).collect()
+}
+
+/// True if the writers of a target met their rate in a step in all blocks.
+fn is_met(step: &StepComparison, target: usize) -> bool {
+    step.targets[target].missed_rate.is_none()
+}
+
+fn absolute_table(comparison: &Comparison) -> Table {
+    let column = |step: &StepComparison| -> Vec<Cell> {
+        let rates: Vec<Option<f64>> =
+            step.targets.iter().map(|target| target.absolute(Metric::Rate)).collect();
+        let known: Vec<Throughput> = rates
+            .iter()
+            .enumerate()
+            .filter_map(|(target, rate)| {
+                let meets_sla = counts_queries(step.rate).then(|| is_met(step, target));
+                rate.map(|rate| Throughput { rate: rate.round(), meets_sla })
+            })
+            .collect();
+        let mut shades = absolute_shades(&known).into_iter();
+        let unit = if counts_queries(step.rate) { "qps" } else { "ips" };
+        let cell = |rate: Option<f64>| match rate {
+            Some(rate) => {
+                Cell::number(rate, Digits::Fixed(0), unit).marked(shades.next().and_then(mark))
+            }
+            None => Cell::missing("not completed"),
+        };
+        rates.into_iter().map(cell).collect()
+    };
+    Table {
+        caption: "Throughput".to_owned(),
+        columns: with_heads("target", comparison.steps.iter().map(|step| step.name.clone())),
+        rows: by_target(comparison, comparison.steps.iter().map(column).collect()),
+    }
+}
+
+fn relative_table(comparison: &Comparison) -> Table {
+    let column = |step: &StepComparison| -> Vec<Cell> {
+        let cell = |(place, target): (usize, &TargetResult)| {
+            let ratio = match (place, target.absolute(Metric::Rate)) {
+                (0, rate) => rate.map(|_| 1.0),
+                _ => target.relative(Metric::Rate).map(|relative| relative.ratio),
+            };
+            match ratio {
+                Some(ratio) => {
+                    let void = !target.not_comparable.is_empty() || !is_met(step, place);
+                    let shade = if void { Shade::Gray } else { relative_shade(ratio) };
+                    Cell::number(ratio, Digits::Fixed(2), "ratio").marked(mark(shade))
+                }
+                None => Cell::missing("not completed on both targets"),
+            }
+        };
+        step.targets.iter().enumerate().map(cell).collect()
+    };
+    Table {
+        caption: format!("Throughput relative to {}", comparison.baseline),
+        columns: with_heads("target", comparison.steps.iter().map(|step| step.name.clone())),
+        rows: by_target(comparison, comparison.steps.iter().map(column).collect()),
+    }
+}
+
+/// Table C: rows inserted per second during the queries, and the target rate.
+fn insert_rates(comparison: &Comparison) -> Option<Table> {
+    let steps: Vec<&StepComparison> =
+        comparison.steps.iter().filter(|step| counts_queries(step.rate)).collect();
+    if steps.is_empty() {
+        return None;
+    }
+    let column = |step: &&StepComparison| -> Vec<Cell> {
+        let cell =
+            |(place, target): (usize, &TargetResult)| match target.absolute(Metric::InsertRate) {
+                Some(rate) => {
+                    let shade = if is_met(step, place) { Shade::Plain } else { Shade::Red };
+                    Cell::number(rate, Digits::Fixed(0), "ips").marked(mark(shade))
+                }
+                None => Cell::missing("not completed"),
+            };
+        step.targets.iter().enumerate().map(cell).collect()
+    };
+    let mut rows = by_target(comparison, steps.iter().map(column).collect());
+    let wanted = steps.iter().map(|step| {
+        let mut targets = 0..comparison.targets.len();
+        match targets.find_map(|target| insert_target(comparison, step, target)) {
+            Some(wanted) => Cell::number(wanted, Digits::Fixed(0), "ips"),
+            None => Cell::missing("no target"),
+        }
+    });
+    rows.push(std::iter::once(Cell::text("target")).chain(wanted).collect());
+    Some(Table {
+        caption: "Inserts/s during queries".to_owned(),
+        columns: with_heads("target", steps.iter().map(|step| step.name.clone())),
+        rows,
+    })
+}
+
+// The columns of the published perf reports.
+
+/// The metrics rows of each step, absolute and relative to the baseline.
+pub(super) fn metrics(comparison: &Comparison) -> Section {
+    let words = "The columns of the published perf reports: medians over the blocks. The rate is \
+                 ips in l steps and qps in q steps; an operation (op) is an inserted row or a \
+                 query accordingly. The efficiency tables have server_cpu_us/o, intervals and \
+                 verdicts.";
+    let mut blocks = vec![Block::Paragraph(words.to_owned()), Block::Table(legend())];
+    for step in &comparison.steps {
+        let rows: Vec<[Option<f64>; 20]> = (0..comparison.targets.len())
+            .map(|target| median_columns(comparison, step, target))
+            .collect();
+        blocks.push(Block::Table(metrics_table(comparison, step, &rows)));
+        if comparison.targets.len() > 1 {
+            blocks.push(Block::Table(metrics_relative(comparison, step)));
+        }
+    }
+    section("insert-metrics", "Insert Benchmark: metrics", blocks)
+}
+
+/// Unit and formula of each column.
+fn legend() -> Table {
+    let row = |spec: ColumnSpec| [spec.head, spec.unit, spec.legend].map(Cell::text).to_vec();
+    Table {
+        caption: "Units and formulas".to_owned(),
+        columns: vec![Column::of_row("column"), Column::words("unit"), Column::words("what")],
+        rows: COLUMNS.into_iter().map(row).collect(),
+    }
+}
+
+fn metric_columns() -> Vec<Column> {
+    let column =
+        |spec: ColumnSpec| Column::numbers(spec.head).with_legend(spec.legend).showing(spec.metric);
+    let mut columns: Vec<Column> = COLUMNS.into_iter().map(column).collect();
+    columns.push(Column::of_row("tag"));
+    columns
+}
+
+fn metrics_table(
+    comparison: &Comparison,
+    step: &StepComparison,
+    rows: &[[Option<f64>; 20]],
+) -> Table {
+    let row = |(target, values): (&TargetFacts, &[Option<f64>; 20])| {
+        let cells = values.iter().zip(COLUMNS).map(|(value, spec)| match value {
+            Some(value) => Cell::number(*value, Digits::Fixed(spec.digits), ""),
+            None => Cell::missing("not measured"),
+        });
+        cells.chain([Cell::text(&target.label)]).collect()
+    };
+    Table {
+        caption: step.name.clone(),
+        columns: metric_columns(),
+        rows: comparison.targets.iter().zip(rows).map(row).collect(),
+    }
+}
+
+/// Ratios over pairs, as everywhere in the report. Published convention: 0/0 is 1, x/0 is inf.
+fn metrics_relative(comparison: &Comparison, step: &StepComparison) -> Table {
+    let cell = |ratio: Option<f64>| match ratio {
+        Some(ratio) => Cell::number(ratio, Digits::Ratio, "ratio"),
+        None => Cell::missing("not measured on both targets"),
+    };
+    let row = |(place, target): (usize, &TargetFacts)| {
+        let cells = relative_columns(comparison, step, place).into_iter().map(cell);
+        cells.chain([Cell::text(&target.label)]).collect()
+    };
+    Table {
+        caption: format!("{} relative to {}", step.name, comparison.baseline),
+        columns: metric_columns(),
+        rows: comparison.targets.iter().enumerate().skip(1).map(row).collect(),
+    }
+}
+
+// Shares of operations by response-time class.
+
+/// Shares of operations by published response-time class, over all blocks.
+pub(super) fn response_times(comparison: &Comparison) -> Option<Section> {
+    let mut blocks = Vec::new();
+    for step in &comparison.steps {
+        for (role, name) in ROLES {
+            blocks.extend(class_table(comparison, step, role, name).map(Block::Table));
+        }
+    }
+    if blocks.is_empty() {
+        return None;
+    }
+    let text = "Per cent of statements by response time (inclusive bounds) over all blocks; \
+                `nonzero` is less than 0.0005 %. At an open pace, response times start at the \
+                scheduled time. max is the longest, in s: the highest quarter of its span is red \
+                (-), the lowest green (+).";
+    blocks.insert(0, Block::Paragraph(text.to_owned()));
+    Some(section("insert-response-times", "Insert Benchmark: response times", blocks))
+}
+
+fn class_table(
+    comparison: &Comparison,
+    step: &StepComparison,
+    role: &str,
+    name: &str,
+) -> Option<Table> {
+    let mut found: Vec<(usize, Vec<u64>, f64)> = Vec::new();
+    for (target, of_target) in step.targets.iter().enumerate() {
+        let mut sums = vec![0u64; CLASSES.len()];
+        let mut longest: f64 = 0.0;
+        for sample in &of_target.samples {
+            // A run without the role does not hide the others.
+            let Some(buckets) = sample.record.outcome.buckets.get(role) else { continue };
+            sums.iter_mut().zip(buckets).for_each(|(sum, count)| *sum += count);
+            let of_step = stalls::longest(sample, role).map_or(0.0, |(_, ms)| ms / 1e3);
+            longest = longest.max(of_step).max(longest_of(sample, role));
+        }
+        if sums.iter().sum::<u64>() > 0 {
+            found.push((target, sums, longest));
+        }
+    }
+    let seconds: Vec<f64> = found.iter().map(|(_, _, longest)| *longest).collect();
+    let shades = longest_shades(&seconds);
+    let row = |((target, sums, longest), shade): (&(usize, Vec<u64>, f64), Shade)| {
+        let total: u64 = sums.iter().sum();
+        let share = |count: &u64| match 100.0 * *count as f64 / total as f64 {
+            _ if *count == 0 => Cell::text(""),
+            percent if percent < 0.0005 => Cell::text("nonzero"),
+            percent => Cell::number(percent, Digits::Fixed(3), "%").marked(gray(percent)),
+        };
+        let mut cells = vec![Cell::text(&comparison.targets[*target].label)];
+        cells.extend(sums.iter().map(share));
+        cells.push(Cell::number(*longest, Digits::Fixed(3), "s").marked(mark(shade)));
+        cells
+    };
+    let heads = CLASSES.into_iter().chain(["max"]).map(str::to_owned);
+    (!found.is_empty()).then(|| Table {
+        caption: format!("{}: {name}", step.name),
+        columns: with_heads("target", heads),
+        rows: found.iter().zip(shades).map(row).collect(),
+    })
 }

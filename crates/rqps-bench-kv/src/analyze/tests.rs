@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::extension::stalls;
-use super::stats::parse;
+use crate::analyze::{parse, stalls};
 use rqps_model::metric::Metric;
 
 /// Since 10.3 there is a column WPreComp(GB) after Write(GB).

@@ -5,14 +5,11 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::driver::client::{Client, Counts, Store, Until};
-use crate::driver::player::TurnClient;
-use crate::driver::writer::Writer;
-use crate::driver::{counted, maintain};
-use crate::rows::{KeyNumbers, ValuePool};
+use super::client::{Client, Counts, Store, Until};
+use crate::driver;
+use crate::rows::{KeyNumbers, ValuePool, key};
 use rqps_driver::Stop;
-use rqps_driver::clock::Clock;
-use rqps_driver::clock::SECOND;
+use rqps_driver::clock::{Clock, SECOND};
 use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::StepInterval;
 use rqps_driver::interval::IntervalMeter;
@@ -20,8 +17,8 @@ use rqps_driver::placement::{self, Seating};
 use rqps_driver::recorder::{Recorder, histograms};
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_driver::schedule::ArrivalSchedule;
-use rqps_driver::turns::TurnGroup;
 use rqps_driver::turns::token::TurnRequest;
+use rqps_driver::turns::{TurnGroup, TurnMember};
 use rqps_driver::window::Window;
 use rqps_driver::worker_pool::{
     Done, Finished, Intervals, LEAD_NS, Order, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec,
@@ -81,11 +78,11 @@ pub(super) fn measure<W: Write>(
     let opened = Arc::clone(database);
     let open: Open<Handle> = Box::new(move || Handle::new(&opened, durability));
     let mut settle =
-        |control: &mut ControlChannel<W>| counted::settle(database, &task.work, control);
+        |control: &mut ControlChannel<W>| driver::settle(database, &task.work, control);
     let course = match (&request.turns, request.counted_events) {
         (Some(turns), _) => ClientCourse::Turns(turns),
         (None, Some(operations)) => {
-            counted::prepare(database, &task.work, control)?;
+            driver::prepare(database, &task.work, control)?;
             ClientCourse::Counted(operations, &mut settle)
         }
         (None, None) => ClientCourse::Window,
@@ -127,7 +124,7 @@ fn run<S: Store + 'static, W: Write>(
     let finished = match (&shared.team, course) {
         (None, ClientCourse::Counted(operations, settle)) => {
             let serving = ready.first().and_then(|ready| ready.thread);
-            pool.count_events(counted::events(&task.work, operations), serving, settle, control)?
+            pool.count_events(driver::events(&task.work, operations), serving, settle, control)?
         }
         (Some(team), _) => {
             let window = Window { start: 0, end: u64::MAX, whole_events: true };
@@ -378,16 +375,135 @@ fn tree_state(database: &Database) -> Vec<(&'static str, f64)> {
     vec![
         ("stalled", f64::from(stopped > 0.0 || delayed > 0.0)),
         ("delayed_write_rate", delayed),
-        ("level0_files", maintain::level0_files(database).unwrap_or(0) as f64),
+        ("level0_files", driver::level0_files(database).unwrap_or(0) as f64),
         ("pending_bytes", number(c"rocksdb.estimate-pending-compaction-bytes")),
         ("immutable_memtables", number(c"rocksdb.num-immutable-mem-table")),
         ("running_compactions", number(c"rocksdb.num-running-compactions")),
     ]
 }
 
+// A client of the RocksDB sequence while several targets take turns within a step.
+
+/// A client, with its counts over all turns.
+pub(super) struct TurnClient<'a, S> {
+    client: Client<S>,
+    work: &'a KvWork,
+    /// The window's recorder. Until the window opens, the client uses a different one.
+    recorder: Arc<Recorder>,
+    counts: Option<Counts>,
+}
+
+impl<'a, S> TurnClient<'a, S> {
+    pub(super) fn new(mut client: Client<S>, work: &'a KvWork) -> TurnClient<'a, S> {
+        let recorder = std::mem::replace(&mut client.recorder, Arc::new(Recorder::new(false)));
+        TurnClient { client, work, recorder, counts: None }
+    }
+}
+
+impl<S: Store> TurnMember for TurnClient<'_, S> {
+    type Counts = Counts;
+
+    fn turn(&mut self, until: u64) -> Result<(u64, u64), String> {
+        let until = Until { time: until, operations: u64::MAX, least: 1 };
+        let turn = self.client.run(self.work, until)?;
+        if let Some(counts) = &mut self.counts {
+            counts.add_turn(&turn);
+            self.client.before = counts.operations;
+        }
+        Ok((turn.end, turn.events))
+    }
+
+    fn open_window(&mut self, _start: u64) {
+        self.client.recorder = Arc::clone(&self.recorder);
+        self.counts = Some(Counts::default());
+    }
+
+    fn close_window(&mut self) -> Counts {
+        self.counts.take().unwrap_or_default()
+    }
+}
+
+// The background writer of the steps while writing: it overwrites random keys at a limited rate
+// until the clients are done. Its operations count separately.
+
+/// The writer, ready to run.
+pub(super) struct Writer<S> {
+    pub(super) store: S,
+    pub(super) numbers: KeyNumbers,
+    pub(super) values: ValuePool,
+    pub(super) clock: Clock,
+    pub(super) recorder: Arc<Recorder>,
+    pub(super) mb_per_second: f64,
+}
+
+impl<S: Store> Writer<S> {
+    /// Writes until `is_over` is true. The error is a complete message.
+    pub(super) fn run(&mut self, is_over: impl Fn() -> bool) -> Result<Counts, String> {
+        let Writer { store, numbers, values, clock, recorder, mb_per_second } = self;
+        let start = clock.now();
+        let mut limiter = Limiter::new(*mb_per_second, start);
+        let mut counts = Counts { start, end: start, ..Counts::default() };
+        while !is_over() {
+            let key = key(numbers.after_choice());
+            let value = values.next_value();
+            let begun = clock.now();
+            store.put(&key, value).map_err(|error| format!("failed to {error}"))?;
+            counts.end = clock.now();
+            counts.events += 1;
+            counts.operations += 1;
+            counts.entries += 1;
+            let bytes = (KEY_BYTES + value.len()) as u64;
+            counts.bytes += bytes;
+            recorder.event(counts.end - begun, 0, counts.operations);
+            limiter.take(bytes, counts.end, |time| clock.wait_until(time));
+        }
+        Ok(counts)
+    }
+}
+
+// Limits the background writer: grants bytes in portions, ten per second, like RocksDB's own rate
+// limiter, so that the writer is as bursty as db_bench's.
+
+/// Time per portion, nanoseconds.
+const PERIOD_NS: u64 = 100_000_000;
+
+/// Grants one portion per period; unused bytes and time are lost.
+pub(super) struct Limiter {
+    portion: u64,
+    available: u64,
+    next_fill: u64,
+}
+
+impl Limiter {
+    /// Grants `mb_per_second` MiB/s from `now` on.
+    pub(super) fn new(mb_per_second: f64, now: u64) -> Limiter {
+        let portion = ((mb_per_second * f64::from(1 << 20)) as u64 / 10).max(1);
+        Limiter { portion, available: 0, next_fill: now }
+    }
+
+    /// Takes `bytes`. Calls `wait_until` with a time for each portion that it must wait for; the
+    /// call returns the time then.
+    pub(super) fn take(&mut self, bytes: u64, now: u64, mut wait_until: impl FnMut(u64) -> u64) {
+        let mut wanted = bytes;
+        let mut now = now;
+        while wanted > self.available {
+            wanted -= self.available;
+            self.available = 0;
+            if now < self.next_fill {
+                now = wait_until(self.next_fill);
+            }
+            self.available = self.portion;
+            self.next_fill = now + PERIOD_NS;
+        }
+        self.available -= wanted;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::client::tests::{reader, work};
+    use rqps_driver::recorder::Snapshot;
     use rqps_embed::rocksdb::{EntryCounts, RocksdbError};
     use rqps_model::benchmark::{Placement, RateUnit};
 
@@ -498,5 +614,76 @@ mod tests {
                 assert_eq!(what, "block 7 is torn");
             }
         }
+    }
+
+    #[test]
+    fn turns_count_in_the_window_only_and_without_the_gaps() {
+        let work = work(KvOperation::MultiRead { batch: 10 });
+        let client = reader();
+        let (clock, recorder) = (client.clock.clone(), Arc::clone(&client.recorder));
+        let mut player = TurnClient::new(client, &work);
+        player.turn(clock.now() + 100_000).unwrap();
+        assert_eq!(Snapshot::take([&*recorder]).statements, 0, "the warm-up does not count");
+        player.open_window(clock.now());
+        let mut own = 0;
+        let mut events = 0;
+        for _ in 0..3 {
+            let begun = clock.now();
+            // Without time left, it still makes one call.
+            let (ended, calls) = player.turn(begun).unwrap();
+            assert!(calls >= 1 && ended > begun);
+            own += ended - begun;
+            events += calls;
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let counts = player.close_window();
+        assert_eq!((counts.events, counts.operations), (events, 10 * events));
+        assert_eq!(Snapshot::take([&*recorder]).statements, 10 * events);
+        assert!(counts.end - counts.start <= own, "{counts:?}: more than {own} ns");
+    }
+
+    /// Times of `count` calls for 420 bytes with `work_ns` of work each.
+    fn times(count: usize, work_ns: u64) -> Vec<u64> {
+        let mut limiter = Limiter::new(2.0, 0);
+        let mut now = 0;
+        let takes = (0..count).map(|_| {
+            now += work_ns;
+            let mut woken = now;
+            limiter.take(420, now, |time| {
+                woken = woken.max(time);
+                woken
+            });
+            now = woken;
+            now
+        });
+        takes.collect()
+    }
+
+    #[test]
+    fn two_megabytes_are_4993_puts_a_second_in_bursts() {
+        let times = times(20_000, 2_000);
+        let in_second =
+            |second: u64| times.iter().filter(|time| *time / 1_000_000_000 == second).count();
+        // 2 × 2^20 / 420 = 4993; a put may straddle the second.
+        for second in 1..3 {
+            assert!((4985..=5000).contains(&in_second(second)), "{}", in_second(second));
+        }
+        // A tenth comes at once, then the writer sleeps.
+        let burst = times.iter().filter(|time| (100..101).contains(&(*time / 1_000_000))).count();
+        assert!((490..=500).contains(&burst), "{burst}");
+    }
+
+    #[test]
+    fn unused_time_is_not_saved_up() {
+        let mut limiter = Limiter::new(2.0, 0);
+        // After ten idle seconds there is one portion, not a hundred.
+        let mut waits = 0;
+        for _ in 0..1000 {
+            limiter.take(420, 10_000_000_000, |time| {
+                waits += 1;
+                time
+            });
+        }
+        assert!(waits >= 1, "{waits}");
     }
 }

@@ -5,15 +5,14 @@ use std::ops::RangeInclusive;
 use std::sync::{Mutex, PoisonError};
 
 use crate::data::VectorSet;
-use crate::data::statistics::Statistics;
+use crate::data::dataset::Statistics;
 use crate::data::truth::Truth;
 use crate::driver::graph::{Graph, Points, Scratch};
-use crate::driver::score::score;
+use crate::driver::searcher::score;
 use rqps_model::vector::PgBuild;
-use rqps_stats::Interval;
 use rqps_stats::paired::mean_interval;
-use rqps_stats::parallel;
 use rqps_stats::summary::mean;
+use rqps_stats::{Interval, parallel};
 
 /// Rows and dimensions of the set with known figures.
 pub const SPECIFIED: (usize, usize) = (60_000, 784);

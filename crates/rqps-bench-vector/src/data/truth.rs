@@ -5,7 +5,7 @@
 //! double precision. If rounding could have lost a neighbour, the query is repeated in double
 //! precision.
 
-use crate::data::matrix::{Matrix, Numbers};
+use super::dataset::{Matrix, Numbers};
 use crate::data::simd::{
     self, ByteQuad, FloatRow, Instructions, OFFSET, QUERIES, ROWS, SignedQuads, Tile,
 };

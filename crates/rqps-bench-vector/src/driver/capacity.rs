@@ -8,17 +8,16 @@ use std::time::{Duration, Instant};
 
 use super::load::{self, RowMaker};
 use super::search::count;
-use super::sql::Sql;
-use super::untimed::{Worker, untimed_workers};
-use crate::driver::build;
-use crate::driver::context::{TableContext, VectorContext, numbers, run};
+use super::sql::{Sql, TABLE};
+use crate::data::parts;
+use crate::driver::{TableContext, VectorContext, Worker, numbers, run, untimed, untimed_workers};
 use rqps_driver::Stop;
 use rqps_driver::connection::Connection;
 use rqps_driver::recorder::{Recorder, histograms};
 use rqps_host::tree;
 use rqps_model::metric::Metric;
 use rqps_model::run::Outcome;
-use rqps_model::vector::Index;
+use rqps_model::vector::{Index, Present};
 use rqps_wire::{Prepared, WireError};
 
 /// Creates an empty table with `index`, then inserts on `clients` connections with `commit_rows`
@@ -56,7 +55,7 @@ pub(super) fn fill<W: Write>(
     if let Some((before, after)) = log_before.zip(log_after).filter(|_| rows > 0) {
         outcome.extra.insert(Metric::LogBytesPerRow, (after - before) / rows as f64);
     }
-    build::put_sizes(&sql, &mut session, &mut outcome)?;
+    load::put_sizes(&sql, &mut session, &mut outcome)?;
     filling.put(&mut outcome, context.data.train.rows() as u64);
     load::settle(&sql, &mut session)?;
     Ok(outcome)
@@ -65,7 +64,7 @@ pub(super) fn fill<W: Write>(
 /// Creates an empty table with its index, and makes room for the graph of all rows.
 fn prepare(sql: &Sql, session: &mut Connection, index: &Index, rows: u64) -> Result<(), String> {
     load::create(sql, session)?;
-    build::allow(sql, session, build::memory_bytes(sql, index, rows));
+    load::allow(sql, session, load::memory_bytes(sql, index, rows));
     run(session, &sql.create_index(index))
 }
 
@@ -221,6 +220,50 @@ impl Filled {
         let words = format!("{} rows in {seconds:.1} s; {ended}", self.rows);
         outcome.facts.insert("capacity".to_owned(), words);
     }
+}
+
+// Deletes rows, and cleans the table afterwards.
+
+/// Deletes until `percent` of all rows are gone: always the same rows, and each share includes the
+/// smaller ones.
+pub(super) fn delete<W: Write>(
+    context: &mut VectorContext<'_, W>,
+    percent: f64,
+) -> Result<Outcome, Stop> {
+    let connector = context.connector.clone();
+    let (_, outcome) =
+        untimed(context, &connector, "the deletion", move |session, table, done| {
+            let data = &table.data;
+            let statement = format!("DELETE FROM {TABLE} WHERE fate < {}", parts(percent));
+            let reply = session.simple(&statement);
+            let reply = reply.map_err(|error| format!("failed to run {statement}: {error}"))?;
+            done.store(reply.affected, Ordering::Relaxed);
+            let present = Present::Kept { deleted: percent };
+            let rows = 0..data.train.rows() as u32;
+            let expected = rows.filter(|id| data.is_present(*id, present)).count() as u64;
+            match count(session)? {
+                left if left == expected => Ok(()),
+                left => Err(format!(
+                    "failed to delete {percent} % of the rows: {left} rows remain instead of \
+                     {expected}"
+                )),
+            }
+        })?;
+    Ok(outcome)
+}
+
+/// Runs VACUUM or OPTIMIZE.
+pub(super) fn clean<W: Write>(context: &mut VectorContext<'_, W>) -> Result<Outcome, Stop> {
+    let (statement, connector) = (context.sql().clean(), context.connector.clone());
+    let (_, mut outcome) =
+        untimed(context, &connector, "the cleaning", move |session, _, done| {
+            let cleaned = session.rows(&statement);
+            cleaned.map_err(|error| format!("failed to run {statement}: {error}"))?;
+            done.store(1, Ordering::Relaxed);
+            Ok(())
+        })?;
+    outcome.extra.insert(Metric::CleanSeconds, outcome.seconds);
+    Ok(outcome)
 }
 
 #[cfg(test)]

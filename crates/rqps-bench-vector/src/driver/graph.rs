@@ -11,7 +11,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use crate::data::VectorSet;
-use crate::data::matrix::{Matrix, Numbers};
+use crate::data::dataset::{Matrix, Numbers};
 use crate::data::simd::{self, Instructions};
 use rqps_model::datagen::rng::Rng;
 use rqps_model::vector::{Distance, PgBuild};

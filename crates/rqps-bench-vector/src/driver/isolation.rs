@@ -11,16 +11,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::encode::Encoding;
 use super::load;
-use super::score::{SLACK, score};
 use super::search::{Ready, count, put_score};
+use super::searcher::{Encoding, SLACK, score};
 use super::sql::{Sql, TABLE};
-use super::untimed::untimed;
 use super::visibility::{Action, Model, Probe, SEEN_BY_OTHERS, Side, TAKEN_BACK, Tally, put};
 use crate::data::VectorSet;
 use crate::data::truth::Truth;
-use crate::driver::context::{VectorContext, run};
+use crate::driver::{VectorContext, run, untimed};
 use rqps_driver::Stop;
 use rqps_driver::connection::Connection;
 use rqps_model::dialect::Dialect;

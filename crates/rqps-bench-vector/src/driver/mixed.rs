@@ -7,15 +7,12 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use super::load::RowMaker;
-use super::score::SLACK;
 use super::search::{Beside, Ready as Prepared, put_score};
-use super::searcher::{AnswerLog, seconds};
+use super::searcher::{self, AnswerLog, SLACK, seconds};
 use super::sql::Sql;
 use crate::data::VectorSet;
 use crate::data::truth::Truth;
-use crate::driver::context::VectorContext;
-use crate::driver::context::numbers;
-use crate::driver::score;
+use crate::driver::{VectorContext, numbers};
 use rqps_driver::Stop;
 use rqps_driver::client::Counts;
 use rqps_driver::clock::Clock;
@@ -189,7 +186,7 @@ fn judge<W>(
     let data = &context.data;
     let k = truth.k;
     let near = Near::new(data, writer);
-    let mut judged = score::Score::default();
+    let mut judged = searcher::Score::default();
     let (mut sum, mut low, mut by_id, mut returned, mut squares) = (0.0, 0.0, 0usize, 0usize, 0.0);
     for log in logs {
         for ((query, start, end), ids) in log.asked.iter().zip(log.ids.chunks(k)) {
@@ -320,7 +317,7 @@ fn put_writer(outcome: &mut Outcome, writer: &Writer, rate: f64, (start, end): (
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::matrix::Matrix;
+    use crate::data::dataset::Matrix;
     use crate::data::truth::exact;
     use rqps_model::vector::Distance;
 

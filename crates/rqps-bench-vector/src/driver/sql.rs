@@ -234,7 +234,7 @@ impl Sql {
     }
 
     /// Sets the width of the search.
-    pub(super) fn set_ef(&self, ef: u32) -> String {
+    fn set_ef(&self, ef: u32) -> String {
         match self.dialect {
             Dialect::Mysql => format!("SET mhnsw_ef_search = {ef}"),
             _ => format!("SET hnsw.ef_search = {ef}"),

@@ -2,16 +2,27 @@
 //! with published TPC-C results.
 
 mod driver;
-mod report;
 mod schema;
-mod settings;
-mod steps;
 
-use crate::spec::{BenchmarkSpec, scaled};
+use std::collections::BTreeMap;
+
+use crate::spec::{BenchmarkSpec, DataSize, scaled};
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::StepComparison;
+use rqps_analysis::metrics::Histogram;
 use rqps_driver::part::DriverPart;
+use rqps_driver::workload::own::{Settings, own_settings};
 use rqps_driver::workload::preset::ScalePreset;
-use rqps_model::benchmark::BenchmarkParameters;
+use rqps_driver::workload::settings::SetError;
+use rqps_driver::workload::value::{choice, count};
+use rqps_model::benchmark::{
+    BenchmarkParameters, Group, Phase, RateUnit, Step, StepTurns, Workload,
+};
+use rqps_model::dialect::Dialect;
 use rqps_model::orders::{OrdersShape, WarehouseSpread};
+use rqps_model::run::Outcome;
+use rqps_report::Sections;
+use rqps_report::document::{Block, Cell, Column, Digits, Section, Table};
 
 /// Sizes are numbers of warehouses. `standard` has the usual five, for two minutes.
 const SIZES: [ScalePreset; 3] = [
@@ -35,10 +46,10 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
             })
         })
     },
-    set: settings::set,
-    finish: settings::finish,
-    check: steps::check,
-    phases: |_, _, workload| steps::phases(workload),
+    set,
+    finish,
+    check,
+    phases: |_, _, workload| phases(workload),
     placement: None,
     load: Some(driver::load),
     driver: DriverPart {
@@ -49,12 +60,286 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         ..DriverPart::NONE
     },
     names_made: |dialect, workload| {
-        let shape = steps::shape(workload);
+        let shape = shape(workload);
         let (partitions, procedures) =
             shape.map_or((0, false), |shape| (shape.partitions, shape.procedures));
         schema::names_made(dialect, partitions, procedures)
     },
-    size: settings::data_size,
-    sections: report::SECTIONS,
+    size: data_size,
+    sections: SECTIONS,
     ..BenchmarkSpec::PLAIN
 };
+
+// Settings `key=value` of the order mix.
+
+/// Reads `on` or `off`.
+fn switch(value: &str) -> Result<bool, String> {
+    choice(value, &[("on", true), ("off", false)])
+}
+
+own_settings! { OrdersShape:
+    "warehouses", |_, shape, value| shape.warehouses = count(value, 1, 100_000)? as u32;
+    "spread", |_, shape, value| {
+        let choices = [("home", WarehouseSpread::Home), ("all", WarehouseSpread::All)];
+        shape.spread = choice(value, &choices)?;
+    };
+    "keying", |_, shape, value| shape.keying = switch(value)?;
+    "partitions", |_, shape, value| shape.partitions = count(value, 0, 1024)? as u32;
+    "procedures", |_, shape, value| shape.procedures = switch(value)?;
+    "nurand", |_, shape, value| shape.nurand = switch(value)?;
+}
+
+const SETTINGS: Settings<OrdersShape> = Settings {
+    benchmark: "orders",
+    own: OWN,
+    common: &[],
+    others: true,
+    open: &[],
+    of: |shape| match shape {
+        BenchmarkParameters::Orders(shape) => Some(shape),
+        _ => None,
+    },
+};
+
+/// Rows per warehouse, approximately, and rows of the load besides.
+const ROWS_PER_WAREHOUSE: u64 = 499_011;
+const ROWS_ONCE: u64 = 100_000;
+
+/// Bytes of a warehouse, on disk and in a cache.
+const WAREHOUSE_BYTES: u64 = 110 << 20;
+
+/// Changes a workload of this benchmark by one `key=value`.
+///
+/// # Errors
+///
+/// See [`SetError`].
+pub(super) fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
+    SETTINGS.set(workload, assignment)
+}
+
+/// Computes the size of the load.
+pub(super) fn finish(workload: &mut Workload) {
+    let Some(shape) = shape(workload) else { return };
+    workload.rows = ROWS_ONCE + u64::from(shape.warehouses) * ROWS_PER_WAREHOUSE;
+}
+
+/// The size of the data.
+pub(super) fn data_size(workload: &Workload) -> DataSize {
+    let warehouses = shape(workload).map_or(1, |shape| u64::from(shape.warehouses));
+    let bytes = (warehouses + 1) * WAREHOUSE_BYTES;
+    // The data, and their growth during the step.
+    DataSize { data_bytes: 1.5 * bytes as f64, cached_bytes: bytes }
+}
+
+// The only step of the order mix, and the targets that cannot execute it.
+
+/// The note on the workload in each report.
+pub(super) const DERIVED: &str =
+    "a workload derived from TPC-C; not comparable with published TPC-C results";
+
+/// Kinds of transactions in the order of records: names in records, and in reports.
+pub(super) const KINDS: [(&str, &str); 5] = [
+    ("new_order", "new order"),
+    ("payment", "payment"),
+    ("delivery", "delivery"),
+    ("stock_level", "stock level"),
+    ("order_status", "order status"),
+];
+
+/// The parameters of this benchmark; `None` for another workload.
+pub(super) fn shape(workload: &Workload) -> Option<&OrdersShape> {
+    match &workload.shape {
+        BenchmarkParameters::Orders(shape) => Some(shape),
+        _ => None,
+    }
+}
+
+/// All phases after the load.
+pub(super) fn phases(workload: &Workload) -> Vec<Phase> {
+    let Some(shape) = shape(workload) else { return Vec::new() };
+    let step = Step {
+        seconds: workload.write_seconds,
+        warmup_seconds: workload.warmup_seconds,
+        detail: format!(
+            "operations are new orders, among five kinds of transactions{}; {DERIVED}",
+            if shape.procedures { " stored in the server" } else { "" }
+        ),
+        // The waits of keying would fill the turns.
+        turns: StepTurns::of_clients(!shape.keying),
+        ..Step::new("orders", Group::Write, RateUnit::Operations, shape.clone())
+    };
+    vec![Phase::Measure(Box::new(step))]
+}
+
+/// Refuses a workload that cannot run on a DBMS of this dialect.
+///
+/// # Errors
+///
+/// The text names the setting.
+pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
+    let Some(shape) = shape(workload) else { return Ok(()) };
+    match dialect {
+        Dialect::Sqlite if shape.partitions > 0 => {
+            Err("SQLite has no partitions; leave out `partitions`".to_owned())
+        }
+        Dialect::Sqlite if shape.procedures => {
+            Err("SQLite has no stored procedures; leave out `procedures`".to_owned())
+        }
+        Dialect::Fake => {
+            Err("the order mix reads its own rows, and the fake DBMS stores nothing".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+// Report sections of the order mix: the workload, and response times by kind of transaction.
+
+/// The hooks.
+pub(super) const SECTIONS: Sections =
+    Sections { workload: line, sections: |comparison| Vec::from_iter(section(comparison)) };
+
+/// Quantiles of response times with their heads.
+const QUANTILES: [(f64, &str); 4] =
+    [(0.5, "p50_ms"), (0.95, "p95_ms"), (0.99, "p99_ms"), (1.0, "max_ms")];
+
+fn line(workload: &Workload, cache: &str) -> Option<String> {
+    let shape = shape(workload)?;
+    let mut parts = vec![workload.data_text(), workload.clients_text()];
+    parts.push(match shape.spread {
+        WarehouseSpread::Home => "a client keeps one warehouse".to_owned(),
+        WarehouseSpread::All => "the clients share all warehouses".to_owned(),
+    });
+    if shape.keying {
+        parts.push("keying and thinking times".to_owned());
+    }
+    if shape.partitions > 0 {
+        parts.push(format!("{} partitions of order lines", shape.partitions));
+    }
+    if shape.nurand {
+        parts.push("uneven customers and items".to_owned());
+    }
+    parts.push(format!("{} s", workload.write_seconds));
+    parts.push(format!("{} s warm-up", workload.warmup_seconds));
+    parts.push(cache.to_owned());
+    Some(format!("{} ({DERIVED})", parts.join(", ")))
+}
+
+/// The section; `None` without a step of the order mix.
+fn section(comparison: &Comparison) -> Option<Section> {
+    let tables: Vec<Table> = comparison.steps.iter().filter_map(response_times).collect();
+    if tables.is_empty() {
+        return None;
+    }
+    let text = "Transactions of each kind, and their response times over all blocks. With \
+                --rate they begin at the scheduled time.";
+    let mut blocks = vec![Block::Paragraph(text.to_owned())];
+    blocks.extend(tables.into_iter().map(Block::Table));
+    let heading = "Order mix: response times".to_owned();
+    Some(Section { id: "orders-response-times", heading, blocks })
+}
+
+fn response_times(step: &StepComparison) -> Option<Table> {
+    let samples = || step.targets.iter().flat_map(|target| &target.samples);
+    let is_mix = |kind: &str| samples().any(|it| it.record.outcome.roles.contains_key(kind));
+    if !KINDS.iter().any(|(kind, _)| is_mix(kind)) {
+        return None;
+    }
+    let measured = || step.targets.iter().filter(|target| !target.samples.is_empty());
+    let of_kind = |kind: &(&'static str, &'static str)| {
+        let rows = measured().map(|target| {
+            let outcomes: Vec<&Outcome> =
+                target.samples.iter().map(|sample| &sample.record.outcome).collect();
+            row(&target.label, &outcomes, *kind)
+        });
+        rows.collect::<Vec<_>>()
+    };
+    let rows: Vec<Vec<Cell>> = KINDS.iter().flat_map(of_kind).collect();
+    let mut columns = vec![Column::of_row("target"), Column::words("transaction")];
+    columns.push(
+        Column::numbers("per_minute")
+            .with_legend("60 × transactions of the kind / seconds of all windows"),
+    );
+    columns.extend(QUANTILES.map(|(_, head)| Column::numbers(head)));
+    Some(Table { caption: step.name.clone(), columns, rows })
+}
+
+/// One kind of transaction on one target. If a run has no record of the kind, its cells have no
+/// numbers, because the rate would still contain the seconds of that run.
+fn row(label: &str, outcomes: &[&Outcome], (kind, name): (&str, &str)) -> Vec<Cell> {
+    let (mut operations, mut seconds) = (0, 0.0);
+    let (mut times, mut broken) = (BTreeMap::new(), None);
+    let without = outcomes.iter().filter(|outcome| !outcome.roles.contains_key(kind)).count();
+    let lacking =
+        (without > 0).then(|| format!("{without} of {} runs have no record of it", outcomes.len()));
+    for outcome in outcomes {
+        let Some(role) = outcome.roles.get(kind) else { continue };
+        operations += role.operations;
+        seconds += outcome.seconds;
+        match Histogram::from_base64(&role.latency) {
+            Ok(histogram) => {
+                histogram.steps().for_each(|(ns, count)| *times.entry(ns).or_insert(0) += count);
+            }
+            Err(why) => broken = Some(why),
+        }
+    }
+    let per_minute = 60.0 * operations as f64 / seconds;
+    let mut cells = vec![Cell::text(label), Cell::text(name)];
+    cells.push(match (&lacking, seconds > 0.0) {
+        (Some(why), _) => Cell::missing(why.clone()),
+        (None, true) => Cell::number(per_minute, Digits::Fixed(1), "1/min"),
+        (None, false) => Cell::missing("the measured window is 0 s long"),
+    });
+    let why = lacking.or(broken);
+    cells.extend(QUANTILES.map(|(share, _)| match (quantile(&times, share), &why) {
+        (_, Some(why)) => Cell::missing(why.clone()),
+        (Some(ns), None) => Cell::number(ns as f64 / 1e6, Digits::Fixed(3), "ms"),
+        (None, None) => Cell::missing("no such transaction ended in the window"),
+    }));
+    cells
+}
+
+/// The smallest value with at least this share of all values at or below it.
+fn quantile(counts: &BTreeMap<u64, u64>, share: f64) -> Option<u64> {
+    let total: u64 = counts.values().sum();
+    let rank = (share * total as f64).ceil().max(1.0) as u64;
+    let mut sum = 0;
+    let mut values = counts.iter().map(|(value, count)| {
+        sum += count;
+        (*value, sum)
+    });
+    values.find(|(_, sum)| *sum >= rank).map(|(value, _)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rqps_model::run::Role;
+    use rqps_report::document::CellValue;
+
+    #[test]
+    fn a_run_without_a_record_of_a_kind_leaves_no_number() {
+        let outcome = |operations: Option<u64>| {
+            let role = |operations| Role { operations, ..Role::default() };
+            let roles = operations.map(|count| ("delivery".to_owned(), role(count)));
+            Outcome { seconds: 30.0, roles: roles.into_iter().collect(), ..Outcome::default() }
+        };
+        let cells = |outcomes: &[Outcome]| {
+            let outcomes: Vec<&Outcome> = outcomes.iter().collect();
+            row("a", &outcomes, ("delivery", "Delivery"))
+        };
+        let both = cells(&[outcome(Some(10)), outcome(Some(20))]);
+        assert_eq!(both[2].plain(), "30.0");
+        let one = cells(&[outcome(Some(10)), outcome(None)]);
+        let CellValue::Missing(why) = &one[2].value else { panic!("{one:?}") };
+        assert_eq!(why, "1 of 2 runs have no record of it");
+        assert_eq!(one.len(), both.len());
+    }
+
+    #[test]
+    fn a_quantile_is_the_value_of_its_rank() {
+        let counts = BTreeMap::from([(10, 50), (20, 45), (30, 5)]);
+        let found = [0.5, 0.51, 0.95, 0.99, 1.0].map(|share| quantile(&counts, share));
+        assert_eq!(found, [Some(10), Some(20), Some(20), Some(30), Some(30)]);
+        assert_eq!(quantile(&BTreeMap::new(), 0.5), None);
+    }
+}

@@ -1,6 +1,7 @@
 //! Tests that workload files become scripts, or explain their errors.
 
-use super::{SPEC, settings, steps};
+use super::{SPEC, steps};
+use crate::sql;
 use rqps_driver::request::RequestBody;
 use rqps_driver::workload::client_counts::at_each_count;
 use rqps_model::benchmark::{
@@ -42,7 +43,7 @@ sql.any = "UPDATE t SET d = :day WHERE id = :id"
 
 fn workload(text: &str) -> Result<Workload, String> {
     let (mut workload, _) = (SPEC.workload)("quick").unwrap();
-    settings::read(&mut workload, text)?;
+    sql::read(&mut workload, text)?;
     Ok(workload)
 }
 
@@ -158,14 +159,14 @@ fn a_select_that_writes_is_a_write() {
 #[test]
 fn variables_are_settings() {
     let mut workload = workload(SHOP).unwrap();
-    settings::set(&mut workload, "customers=5").unwrap();
+    sql::set(&mut workload, "customers=5").unwrap();
     let BenchmarkParameters::Sql(shape) = &workload.shape else { panic!("no statements") };
     assert_eq!(shape.variables["customers"], 5);
-    settings::set(&mut workload, "seconds=7").unwrap();
+    sql::set(&mut workload, "seconds=7").unwrap();
     assert_eq!(workload.read_seconds, 7.0);
-    let unknown = settings::set(&mut workload, "rows=7").unwrap_err().to_string();
+    let unknown = sql::set(&mut workload, "rows=7").unwrap_err().to_string();
     assert!(unknown.contains("unknown key of the benchmark `sql`; valid keys: customers, clients"));
-    let wrong = settings::set(&mut workload, "customers=many").unwrap_err().to_string();
+    let wrong = sql::set(&mut workload, "customers=many").unwrap_err().to_string();
     assert!(wrong.contains("write a whole number"), "{wrong}");
 }
 
@@ -438,7 +439,7 @@ fn a_load_on_servers_drops_what_the_file_says() {
     steps::check(&workload, Dialect::Postgres).unwrap();
     let drop = |dbms: Dbms| {
         let workload = steps::of_dbms(&workload, dbms);
-        match super::driver::load(dbms.dialect(), &workload, None) {
+        match crate::sql::load(dbms.dialect(), &workload, None) {
             RequestBody::LoadFiles(load) => load.drop,
             other => panic!("{other:?}"),
         }

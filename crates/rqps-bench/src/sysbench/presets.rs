@@ -87,7 +87,7 @@ pub(super) fn facts(name: &str) -> PresetFacts {
 }
 
 /// Together while each client can have its own CPU, otherwise left to the operating system.
-pub fn default_placement(clients: u32, cpus: u32) -> Placement {
+fn default_placement(clients: u32, cpus: u32) -> Placement {
     if clients <= cpus { Placement::Together } else { Placement::Os }
 }
 

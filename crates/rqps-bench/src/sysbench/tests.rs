@@ -7,10 +7,10 @@ mod settings;
 use std::collections::HashSet;
 use std::fmt::Write;
 
+use super::statements::{COLUMN_C, COLUMN_PAD};
 use crate::spec::StepSet;
-use crate::sysbench::driver::load_task;
-use crate::sysbench::steps::{COLUMN_C, COLUMN_PAD, MICROBENCHMARKS, phases};
-use crate::sysbench::{presets, steps as sysbench_steps};
+use crate::sysbench::steps::{MICROBENCHMARKS, phases};
+use crate::sysbench::{load_task, presets};
 use rqps_driver::workload::settings::SETTINGS;
 use rqps_model::benchmark::{Group, Phase, RateUnit, Step, Workload};
 use rqps_model::dialect::Dialect;
@@ -48,7 +48,7 @@ fn names(dialect: Dialect, order: StepSet) -> Vec<Listing> {
             && let Some(script) = step.script()
         {
             listings.push(Listing {
-                statements: sysbench_steps::statements(dialect, script),
+                statements: crate::sysbench::statements(dialect, script),
                 name: step.name,
                 reported: step.reported,
             });
@@ -343,7 +343,7 @@ fn sql(dialect: Dialect) -> String {
             let _ = writeln!(text, "  {:?}", script.distribution);
         }
         for (operation, line) in
-            script.operations().zip(sysbench_steps::operations(dialect, script))
+            script.operations().zip(crate::sysbench::operations(dialect, script))
         {
             let Operation { kind, protocol, table, .. } = operation;
             let _ = writeln!(text, "  {line}");

@@ -1,10 +1,9 @@
 //! Tests of the core workloads' scripts, keys, and order of loaded records.
 
 use super::SPEC;
-use super::driver::{in_order_of_keys, load};
-use super::settings::{set, take};
 use super::steps::phases;
 use crate::spec::CliContext;
+use crate::ycsb::{in_order_of_keys, load, set, take};
 use rqps_driver::request::{PartLoad, RequestBody};
 use rqps_model::benchmark::{Group, Phase, Step, Workload};
 use rqps_model::datagen::hashed::key_hash;

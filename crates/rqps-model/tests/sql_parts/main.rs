@@ -24,19 +24,21 @@ const BEGINNINGS: [&str; 30] = [
 /// before may stand here; texts of a plan, a file, a DSN or a server may not.
 const KNOWN: &[(&str, &[&str])] = &[
     (
-        "bench/sql/driver/draft",
-        &["column.name", "names.join(\",\")", "rows.join(\"OR\")", "table.name", "word"],
+        "bench/sql/draft/mod",
+        &[
+            "column.name", "from", "known", "list", "names.join(\",\")", "random",
+            "rows.join(\"OR\")", "table.name", "word",
+        ],
     ),
-    ("bench/sql/driver/pairs", &["columns", "facts.name", "overriding", "values"]),
-    ("bench/sql/driver/rows", &["from", "known", "list", "random"]),
+    ("bench/sql/draft/keys", &["columns", "facts.name", "overriding", "values"]),
     (
-        "bench/sql/driver/survey",
+        "bench/sql/draft/survey",
         &[
             "counted", "from", "mean", "name", "quoted", "random", "sample", "sql", "table.name",
             "total", "view",
         ],
     ),
-    ("bench/sql/steps/sequence", &["level"]),
+    ("bench/sql/steps/mod", &["level"]),
     (
         "bench-insert/schema",
         &[
@@ -63,17 +65,19 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
     ("bench-insert/steps", &["schema::TABLE"]),
     (
-        "bench/orders/driver/check",
-        &["of_new(\"COUNT(*)\")", "of_new(\"MAX(no_o_id)\")", "of_new(\"MIN(no_o_id)\")", "what"],
+        "bench/orders/driver/mod",
+        &[
+            "of_new(\"COUNT(*)\")", "of_new(\"MAX(no_o_id)\")", "of_new(\"MIN(no_o_id)\")",
+            "table", "what",
+        ],
     ),
-    ("bench/orders/driver/load", &["table"]),
-    ("bench/orders/driver/procedures", &["marks", "mysql", "name", "postgres", "self.name"]),
+    ("bench/orders/driver/calls", &["marks", "mysql", "name", "postgres", "self.name"]),
     ("bench/orders/driver/statements", &["district"]),
     (
         "bench/orders/schema",
         &["columns", "index", "name", "partitions", "parts.join(\",\")", "rest", "self.key"],
     ),
-    ("bench/pgbench/driver/load", &["table.columns", "table.name"]),
+    ("bench/pgbench/driver/mod", &["table.columns", "table.name"]),
     (
         "bench/pgbench/schema",
         &[
@@ -99,13 +103,13 @@ const KNOWN: &[(&str, &[&str])] = &[
             "word",
         ],
     ),
-    ("bench/sysbench/driver", &["engine", "id", "key", "workload.rows"]),
-    ("bench/sysbench/steps/statements", &["column", "columns", "list", "on", "tail"]),
+    ("bench/sysbench/mod", &["engine", "id", "key", "workload.rows"]),
+    ("bench/sysbench/statements", &["column", "columns", "list", "on", "tail"]),
     (
-        "bench-vector/driver/build",
+        "bench-vector/driver/load",
         &["(memory>>20)+1", "index.workers", "memory", "seed&0x3fff_ffff", "seed>>34", "wanted"],
     ),
-    ("bench-vector/driver/churn", &["parts(percent)"]),
+    ("bench-vector/driver/capacity", &["parts(percent)"]),
     ("bench-vector/driver/isolation", &["self.row", "words"]),
     (
         "bench-vector/driver/sql",
@@ -136,7 +140,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "width",
         ],
     ),
-    ("bench/ycsb/driver", &["engine", "fields", "key"]),
+    ("bench/ycsb/mod", &["engine", "fields", "key"]),
     ("bench/ycsb/steps", &["columns(self.shape).join(\",\")", "field"]),
     ("rqps/cli/convert", &["columns.join(\",\")", "table.name", "values.join(\",\")"]),
     ("dbms/fake", &["label"]),

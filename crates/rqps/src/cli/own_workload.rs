@@ -15,7 +15,7 @@ use crate::cli::folders::{self, program};
 use crate::cli::questions::{self, confirm};
 use rqps_bench::client;
 use rqps_bench::spec::{CliContext, look_apart};
-use rqps_bench::sql::driver::{AskDatabase, DatabaseSurvey, draft, survey};
+use rqps_bench::sql::draft::{self, AskDatabase, DatabaseSurvey, survey};
 use rqps_bench_lua as lua;
 use rqps_driver::load_changes;
 use rqps_driver::request::RequestBody;
@@ -402,7 +402,7 @@ pub(super) fn init(words: &Init) -> Result<u8> {
         of_file(Path::new(&words.database))?
     };
     let stem = out.file_stem().unwrap_or_default().to_string_lossy();
-    let (text, files) = draft(dialect, &from, &stem, &found);
+    let (text, files) = draft::draft(dialect, &from, &stem, &found);
     let beside: Vec<(PathBuf, String)> =
         files.into_iter().map(|file| (out.with_file_name(file.name), file.text)).collect();
     if let Some((path, _)) = beside.iter().find(|(path, _)| path.exists()) {

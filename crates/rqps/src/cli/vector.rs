@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use crate::cli::args::VerifyData;
 use crate::cli::{exit, folders};
 use rqps_bench_vector::analyze::verify::{self, DataCheck, Progress, Seeded};
-use rqps_bench_vector::data::statistics::statistics;
-use rqps_bench_vector::data::{VectorSet, given};
+use rqps_bench_vector::data::dataset::statistics;
+use rqps_bench_vector::data::{VectorSet, files};
 use rqps_lab::benchmarks;
 use rqps_lab::plan::Plan;
 use rqps_model::benchmark::BenchmarkParameters;
@@ -71,7 +71,7 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
              expected recall of these rows and of fashion-mnist"
         );
     }
-    wrong += tell_given(&data, &given::wrong(&data, &truth, SAMPLE));
+    wrong += tell_given(&data, &files::wrong(&data, &truth, SAMPLE));
     match wrong {
         0 => out!("all checks passed"),
         wrong => out!("{wrong} checks FAILED"),
@@ -93,7 +93,7 @@ pub(super) fn check_files(plan: &Plan) -> Result<()> {
 fn is_the_real_one(data: &VectorSet) -> bool {
     data.distance == Distance::Euclidean
         && data.test.rows() == 10_000
-        && matches!(data.train.values, rqps_bench_vector::data::matrix::Numbers::Bytes(_))
+        && matches!(data.train.values, rqps_bench_vector::data::dataset::Numbers::Bytes(_))
 }
 
 fn indexes(text: &str) -> Result<Vec<PgBuild>> {

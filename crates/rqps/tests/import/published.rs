@@ -435,7 +435,7 @@ fn vector_search_of_2025_gives_the_published_table() {
         (1, [(1.0, 991, 89.8), (0.99, 2558, 78.3), (0.98, 2608, 52.8), (0.97, 3185, 89.8)]),
         (2, [(1.0, 3226, 111.8), (0.99, 4745, 27.4), (0.98, 5351, 18.1), (0.97, 5351, 18.1)]),
     ];
-    let curves = rqps_bench_vector::analyze::recall::curves(&comparison);
+    let curves = rqps_bench_vector::analyze::curves(&comparison);
     for (place, rows) in golden {
         let curve = curves.iter().find(|curve| curve.place == place).unwrap();
         for (recall, qps, seconds) in rows {

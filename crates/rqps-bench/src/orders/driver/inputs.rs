@@ -1,13 +1,13 @@
 //! Random inputs of each transaction. They depend only on the seed, so they are equal on all
 //! targets.
 
+use crate::orders::KINDS;
 use crate::orders::schema::{CUSTOMERS, DISTRICTS, ITEMS};
-use crate::orders::steps::KINDS;
 use rqps_model::datagen::rng::Rng;
 use rqps_model::orders::{OrdersShape, WarehouseSpread};
 
 /// An item that does not exist.
-pub(crate) const UNUSED_ITEM: u32 = ITEMS + 1;
+const UNUSED_ITEM: u32 = ITEMS + 1;
 
 /// C of the non-uniform distribution.
 const UNEVEN: u64 = 123;

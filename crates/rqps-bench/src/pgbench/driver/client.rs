@@ -5,8 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::evaluate::Evaluation;
-use super::scripts::{CompiledScript, Message, StepScripts};
 use super::variables::Variables;
+use crate::pgbench::driver::{CompiledScript, Message, StepScripts};
 use rqps_driver::attempt::{AfterError, ClientEvent, StatementError, Tally};
 use rqps_driver::connection::{Connection, Connector};
 use rqps_model::datagen::xoroshiro::Xoroshiro128;

@@ -1,14 +1,17 @@
 //! Compiles a statement of a workload file to an operation of a script.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::dialects::{all, check_dialects, dialect_key, of_dialect};
 use super::values::NamedSources;
+use rqps_model::benchmark::{BenchmarkParameters, Workload};
+use rqps_model::build::Dbms;
 use rqps_model::dialect::{Dialect, Placeholder};
 use rqps_model::script::{Fragment, Operation, Parameter, Protocol};
-use rqps_model::sql_workload::{SqlShape, SqlStatement};
+use rqps_model::sql_workload::{ByDialect, CsvLoad, SqlLoad, SqlShape, SqlStatement, TextPosition};
 use rqps_model::value_source::Freshness;
-use rqps_text::{SqlPart, parts, words};
+use rqps_text::{SqlPart, dropped, parts, toml_reader, words};
+use toml::de::{DeTable, DeValue};
 
 /// First words of statements that rqps refuses inside an event, because the event's transaction
 /// sends them.
@@ -260,4 +263,172 @@ fn is_in_list(index: usize, parts: &[SqlPart]) -> bool {
     };
     let opens = before.trim_end().strip_suffix('(').map(|rest| rest.trim_end().to_uppercase());
     opens.is_some_and(|rest| rest.ends_with("IN")) && after.trim_start().starts_with(')')
+}
+
+// Checks [load] of a workload file.
+
+/// Refuses a [load] that cannot be carried out on a DBMS of this dialect.
+pub(super) fn check_load(shape: &SqlShape, dialect: Dialect) -> Result<(), String> {
+    let Some(load) = &shape.load else { return Ok(()) };
+    let at = load.at.prefix();
+    let fault = |why: String| format!("{at}[load]: {why}");
+    for said in load.schema.iter().chain(&load.index).chain(&load.drop) {
+        check_dialects(said).map_err(fault)?;
+    }
+    if load.sessions.is_some_and(|sessions| !(1..=256).contains(&sessions)) {
+        return Err(fault("`threads` must be from 1 to 256".to_owned()));
+    }
+    load.data.iter().try_for_each(check_delimiter).map_err(fault)?;
+    check_servers(load, dialect).map_err(fault)?;
+    if load.schema.as_ref().is_some_and(|said| of_dialect(said, dialect).is_none()) {
+        let key = dialect_key(dialect);
+        return Err(format!("{at}[load] has no schema for {key}, the dialect of a target"));
+    }
+    Ok(())
+}
+
+fn check_delimiter(data: &CsvLoad) -> Result<(), String> {
+    let wrong = |text: &&String| !text.is_ascii() || text.len() != 1 || "\"\r\n".contains(*text);
+    match data.delimiter.as_ref().filter(wrong) {
+        Some(text) => Err(format!(
+            "the `delimiter` of {} must be one character of ASCII, not {text:?}",
+            data.csv
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Refuses what cannot be done on a server that somebody else runs.
+fn check_servers(load: &SqlLoad, dialect: Dialect) -> Result<(), String> {
+    if load.on_servers == Some(true) && load.schema.is_none() && load.data.is_empty() {
+        return Err("`load = true` needs `schema` or `data`".to_owned());
+    }
+    let Some(drop) = &load.drop else { return Ok(()) };
+    if load.on_servers != Some(true) {
+        return Err("`drop` needs `load = true`: only servers given by a DSN have tables before \
+                    the load"
+            .to_owned());
+    }
+    let entries = of_dialect(drop, dialect);
+    entries.into_iter().flatten().try_for_each(|entry| dropped(dialect, entry).map(|_| ()))
+}
+
+// Values of a workload file by dialect.
+
+/// Keys of tables by dialect. MariaDB speaks MySQL's dialect and uses `mysql` if there is no
+/// `mariadb`.
+const KEYS: [&str; 5] = ["postgres", "mysql", "mariadb", "sqlite", "any"];
+
+/// The key of a dialect in tables by dialect.
+fn dialect_key(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Postgres => "postgres",
+        Dialect::Mysql => "mysql",
+        Dialect::Sqlite => "sqlite",
+        Dialect::KeyValue => "kv",
+        Dialect::Fake => "fake",
+    }
+}
+
+/// The value for a dialect; without one, that of `any`.
+pub fn of_dialect<T>(said: &ByDialect<T>, dialect: Dialect) -> Option<&T> {
+    match said {
+        ByDialect::All(all) => Some(all),
+        ByDialect::Each(each) => each.get(dialect_key(dialect)).or_else(|| each.get("any")),
+    }
+}
+
+/// The values of all dialects.
+pub(super) fn all<T>(said: &ByDialect<T>) -> Vec<&T> {
+    match said {
+        ByDialect::All(all) => vec![all],
+        ByDialect::Each(each) => each.values().collect(),
+    }
+}
+
+/// Refuses keys that are no dialects.
+fn check_dialects<T>(said: &ByDialect<T>) -> Result<(), String> {
+    let ByDialect::Each(each) = said else { return Ok(()) };
+    match each.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        Some(key) => Err(format!("`{key}` is not a dialect; dialects are {}", KEYS.join(", "))),
+        None => Ok(()),
+    }
+}
+
+/// The workload for a DBMS: exchanges the values under its own name with those under its dialect,
+/// as `mariadb` with `mysql`. Keeps all values, so that all targets draw the same ones.
+pub fn of_dbms(workload: &Workload, dbms: Dbms) -> Cow<'_, Workload> {
+    let keys = (dbms.name(), dialect_key(dbms.dialect()));
+    let BenchmarkParameters::Sql(shape) = &workload.shape else { return Cow::Borrowed(workload) };
+    if keys.0 == keys.1 {
+        return Cow::Borrowed(workload);
+    }
+    let mut shape = shape.clone();
+    exchange(&mut shape, keys);
+    Cow::Owned(Workload { shape: BenchmarkParameters::Sql(shape), ..workload.clone() })
+}
+
+fn exchange(shape: &mut SqlShape, keys: (&str, &str)) {
+    let events = shape.step.iter_mut().flat_map(|step| &mut step.event);
+    for statement in events.flat_map(|event| &mut event.statement) {
+        exchange_keys(&mut statement.sql, keys);
+    }
+    let load = shape.load.iter_mut();
+    for said in load.flat_map(|load| [&mut load.schema, &mut load.index, &mut load.drop]).flatten()
+    {
+        exchange_keys(said, keys);
+    }
+}
+
+fn exchange_keys<T>(said: &mut ByDialect<T>, (own, shared): (&str, &str)) {
+    let ByDialect::Each(each) = said else { return };
+    let Some(of_own) = each.remove(own) else { return };
+    if let Some(of_shared) = each.insert(shared.to_owned(), of_own) {
+        each.insert(own.to_owned(), of_shared);
+    }
+}
+
+// Positions of keys in TOML text.
+
+/// The position of the value at a path such as `step.0.event.1.name`. If the value is missing, it
+/// is the position of the last part of the path that exists.
+pub(super) fn of_path(text: &str, path: &str) -> TextPosition {
+    let Ok(table) = DeTable::parse(text) else { return TextPosition::default() };
+    let mut offset = 0;
+    let root = DeValue::Table(table.get_ref().clone());
+    let mut value = &root;
+    for word in path.split('.') {
+        let next = match value {
+            DeValue::Table(table) => {
+                let found = table.iter().find(|(key, _)| key.get_ref() == word);
+                found.map(|(_, value)| value)
+            }
+            DeValue::Array(array) => word.parse().ok().and_then(|index: usize| array.get(index)),
+            _ => None,
+        };
+        let Some(next) = next else { break };
+        offset = next.span().start;
+        value = next.get_ref();
+    }
+    toml_reader::position(text, offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_leads_to_the_place_of_its_value() {
+        let text = "a = 1\n[[step]]\nname = \"x\"\n[[step]]\n  name = \"é\"\nother.b = 2\n";
+        let check = |path: &str, line, column| {
+            let found = of_path(text, path);
+            assert_eq!((found.line, found.column), (line, column), "{path}");
+        };
+        check("a", 1, 5);
+        check("step.0.name", 3, 8);
+        check("step.1.name", 5, 10);
+        check("step.1.other.b", 6, 11);
+        check("step.1", 4, 1);
+        check("step.1.missing", 4, 1);
+    }
 }
