@@ -6,12 +6,10 @@ use std::path::{Path, PathBuf};
 
 use rqps_analysis::metrics::Histogram;
 use rqps_lab::benchmarks;
-use rqps_model::bisection::BisectionRequest;
+use rqps_model::bisection::{BisectionRequest, GapLog};
 use rqps_model::block::BlockReport;
-use rqps_model::gap::GapLog;
-use rqps_model::gate::Calibration;
+use rqps_model::gate::{Calibration, LayoutRates};
 use rqps_model::host::{self, Host};
-use rqps_model::layout::LayoutRates;
 use rqps_model::run::{RunRecord, StepRecord};
 use rqps_report::Format;
 use rqps_results::{self as results, ResultSet, fuzzing};

@@ -10,8 +10,10 @@ use thiserror::Error;
 
 use super::comparison::{Comparison, RunFacts, StepComparison};
 use rqps_model::benchmark::Group;
-use rqps_model::gate::{Calibration, Canary, GATE_FORMAT, HostLog, SlotEffect, StepNoise};
-use rqps_model::layout::{LAYOUT_FORMAT, LayoutRates, LayoutStep};
+use rqps_model::gate::{
+    Calibration, Canary, GATE_FORMAT, HostLog, LAYOUT_FORMAT, LayoutRates, LayoutStep, SlotEffect,
+    StepNoise,
+};
 use rqps_model::metric::Metric;
 use rqps_model::run::Dataset;
 use rqps_model::verdict::{LookSchedule, Rules};

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::server_settings::normal;
+use rqps_model::bisection::Intervention;
 use rqps_model::dialect::Dialect;
-use rqps_model::gap::Intervention;
 use rqps_model::server_settings::recorded;
 use rqps_stats::Interval;
 use rqps_stats::factors::Account;

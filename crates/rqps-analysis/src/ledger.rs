@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use crate::comparison::{Comparison, StepComparison};
 use crate::verdict::Kind;
 use rqps_model::build::Dbms;
-use rqps_model::ledger::{SittingScatter, parse};
+use rqps_model::gate::{SittingScatter, parse_ledger};
 use rqps_model::metric::Metric;
 use rqps_stats::moderated::Spread;
 use rqps_stats::summary::mean;
@@ -15,7 +15,7 @@ use rqps_stats::{Interval, student};
 
 /// The ledger that rqps ships. A unit test reads it.
 static SHIPPED: LazyLock<Vec<SittingScatter>> =
-    LazyLock::new(|| parse(include_str!("ledger.csv")).unwrap_or_default());
+    LazyLock::new(|| parse_ledger(include_str!("ledger.csv")).unwrap_or_default());
 
 /// The DBMS of a target and its baseline, if it is one.
 fn dbms_of(comparison: &Comparison, target: usize) -> Option<Dbms> {
@@ -131,7 +131,7 @@ fn between(step: &StepComparison, target: usize) -> Option<(f64, usize)> {
 mod tests {
     #[test]
     fn the_shipped_ledger_can_be_read() {
-        let lines = rqps_model::ledger::parse(include_str!("ledger.csv")).unwrap();
+        let lines = rqps_model::gate::parse_ledger(include_str!("ledger.csv")).unwrap();
         assert!(lines.iter().all(|line| !line.origin.is_empty()));
     }
 }

@@ -7,9 +7,8 @@ use super::comparison::{MissedRate, StepComparison, TargetFacts};
 use super::measurement::Extension;
 use rqps_model::benchmark::Group;
 use rqps_model::build::BuildSource;
-use rqps_model::config::is_installed;
 use rqps_model::server_settings::{CONNECTION, is_of_durability};
-use rqps_model::target::Target;
+use rqps_model::target::{Target, is_installed};
 
 /// A setting with different values on two servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,7 +160,7 @@ pub(super) fn note_write_rate(
 mod tests {
     use super::*;
     use rqps_model::build::{Dbms, Version};
-    use rqps_model::config::Config;
+    use rqps_model::target::Config;
 
     const GUEST: &str = "mysql://me@db/app";
 

@@ -3,8 +3,7 @@
 //!
 //! Keys and values of db_bench.
 
-use rqps_model::datagen::distribution::Zipfian;
-use rqps_model::datagen::hashed::HashedZipfian;
+use rqps_model::datagen::distribution::{HashedZipfian, Zipfian};
 use rqps_model::datagen::rng::Rng;
 use rqps_model::rocksdb::KEY_BYTES;
 

@@ -7,7 +7,7 @@ use rqps_model::benchmark::{
 };
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
-use rqps_model::step_parameters::StepParameters;
+use rqps_model::script::StepParameters;
 use rqps_model::target::{Target, config_parts};
 use rqps_model::units;
 use rqps_model::vector::{

@@ -17,9 +17,8 @@ use rqps_host::process::ProcessError;
 use rqps_host::user::{User, UserError};
 use rqps_host::valgrind::Callgrind;
 use rqps_model::build::{Build, Dbms};
-use rqps_model::config::Config;
 use rqps_model::endpoint::{Address, Consent, Endpoint, Login, ServerKey, Tls};
-use rqps_model::guest::GuestPlace;
+use rqps_model::target::{Config, GuestPlace};
 use rqps_wire::WireError;
 
 /// One DBMS under control. All calls block.

@@ -11,7 +11,7 @@ use rqps_host::process::{name_of, owner_of_unix_socket};
 use rqps_model::compatible::CompatibleServer;
 use rqps_model::dialect::{Dialect, SERVER_ONLY};
 use rqps_model::endpoint::{Address, Endpoint, Login, TlsMode};
-use rqps_model::guest::GuestPlace;
+use rqps_model::target::GuestPlace;
 use rqps_text::{ChangedRelation, elsewhere, place_query};
 
 /// So often at most the server is asked whether it is there, however often the lab looks.

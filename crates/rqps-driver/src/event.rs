@@ -7,8 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use rqps_model::answers::{StepAnswers, TableRecord};
-use rqps_model::load::LoadedFile;
-use rqps_model::run::{CpuTime, HostUsage, Outcome, Turn};
+use rqps_model::run::{CpuTime, HostUsage, LoadedFile, Outcome, Turn};
 use rqps_model::units;
 
 /// A message from a driver to the lab.

@@ -3,8 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::order_digest::OrderRecord;
-use crate::row_digest::RowsRecord;
+use crate::row_digest::{OrderRecord, RowsRecord};
 
 /// The answers to the first events of a step, with the same values on every target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

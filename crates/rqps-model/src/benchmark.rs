@@ -3,18 +3,16 @@
 use serde::{Deserialize, Serialize};
 
 use crate::client::{ClientShape, ClientWork};
-use crate::client_hosts::HostsOfClients;
+use crate::host::HostsOfClients;
 use crate::insert::{InsertShape, InsertWork};
 use crate::kv::{KvShape, KvWork};
 use crate::lua::{LuaShape, LuaWork};
-use crate::orders::OrdersShape;
 use crate::pgbench::{PgbenchLoad, PgbenchShape, PgbenchWork};
-use crate::script::Script;
+use crate::script::{Script, StepParameters};
 use crate::sql_name::PlainName;
 use crate::sql_workload::SqlShape;
-use crate::step_parameters::StepParameters;
 use crate::vector::{VectorShape, VectorWork};
-use crate::ycsb::YcsbShape;
+use crate::ycsb::{OrdersShape, YcsbShape};
 
 /// The scale and the shape of the load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

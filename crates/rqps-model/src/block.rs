@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::gate::Canary;
+use crate::host::Session;
 use crate::run::{RunKey, Status};
-use crate::session::Session;
 
 /// The format version of written-down blocks and of their reports that this program writes.
 pub const BLOCK_FORMAT: u32 = 1;

@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::benchmark::{Group, Idle, Placement};
 use crate::build::Dbms;
-use crate::ledger::SittingScatter;
-use crate::session::Session;
+use crate::host::Session;
 
 /// The format version of `gate.json` and of calibration files that this program writes.
 pub const GATE_FORMAT: u32 = 1;
@@ -221,6 +220,131 @@ impl HostLog {
     }
 }
 
+// The ledger: what sittings of one host differ by beyond the scatter of their blocks.
+
+/// The first words of a ledger that this rqps reads.
+pub const LEDGER_HEAD: &str = "# rqps ledger 1";
+
+const COLUMNS: &str = "dbms,kind,host,sd,df,origin";
+
+/// One line of a ledger.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SittingScatter {
+    /// The DBMS of both builds.
+    pub dbms: Dbms,
+    /// `reads`, `writes` or `loads`.
+    pub kind: String,
+    /// Class of the host, such as `c2r8`.
+    pub host: String,
+    /// Standard deviation of ln ratios between sittings.
+    pub sd: f64,
+    /// Its degrees of freedom: sittings less one, because the steps of a sitting share it.
+    pub df: f64,
+    /// What it was measured with.
+    pub origin: String,
+}
+
+/// What is wrong with a ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerFault {
+    /// From 1.
+    pub line: usize,
+    /// The problem.
+    pub why: String,
+}
+
+impl SittingScatter {
+    /// True if scatter can be so: what comes from files of others may be any number.
+    pub fn is_possible(&self) -> bool {
+        let is_known = ["reads", "writes", "loads"].contains(&self.kind.as_str());
+        is_known && (0.0..1.0).contains(&self.sd) && (1.0..1e6).contains(&self.df)
+    }
+
+    /// The line.
+    pub fn line(&self) -> String {
+        let SittingScatter { dbms, kind, host, sd, df, origin } = self;
+        let word = |text: &str| text.replace([',', '\n', '\r'], " ");
+        format!("{},{},{},{sd:.6},{df},{}\n", dbms.name(), word(kind), word(host), word(origin))
+    }
+}
+
+/// A ledger without lines.
+pub fn empty_ledger() -> String {
+    format!("{LEDGER_HEAD}\n{COLUMNS}\n")
+}
+
+/// Reads a ledger.
+///
+/// # Errors
+/// Another version, or a line that is none of a ledger.
+pub fn parse_ledger(text: &str) -> Result<Vec<SittingScatter>, LedgerFault> {
+    let fault = |line: usize, why: String| LedgerFault { line, why };
+    let head = text.lines().next().unwrap_or_default();
+    let rest = head.strip_prefix(LEDGER_HEAD).filter(|rest| !rest.starts_with(char::is_numeric));
+    if rest.is_none() {
+        let why = format!("it does not begin with `{LEDGER_HEAD}`: damaged, or of another rqps");
+        return Err(fault(1, why));
+    }
+    if text.lines().nth(1) != Some(COLUMNS) {
+        return Err(fault(2, format!("its columns are not {COLUMNS}")));
+    }
+    let lines = text.lines().enumerate().skip(2).filter(|(_, line)| !line.is_empty());
+    let read = |(at, line): (usize, &str)| {
+        scatter(line).ok_or_else(|| fault(at + 1, format!("it is not {COLUMNS}")))
+    };
+    lines.map(read).collect()
+}
+
+fn scatter(line: &str) -> Option<SittingScatter> {
+    let cells: Vec<&str> = line.splitn(6, ',').collect();
+    let [dbms, kind, host, sd, df, origin] = cells.as_slice() else { return None };
+    let scatter = SittingScatter {
+        dbms: Dbms::from_name(dbms)?,
+        kind: (*kind).to_owned(),
+        host: (*host).to_owned(),
+        sd: sd.parse().ok()?,
+        df: df.parse().ok()?,
+        origin: (*origin).to_owned(),
+    };
+    scatter.is_possible().then_some(scatter)
+}
+
+// The layout noise of a DBMS on a host: rates of one source whose functions are linked in several
+// orders. It holds what was measured; τ follows from it.
+
+/// The format version of layout files that this program writes.
+pub const LAYOUT_FORMAT: u32 = 1;
+
+/// Rates of relinked builds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LayoutRates {
+    /// [`LAYOUT_FORMAT`].
+    pub format: u32,
+    /// The fingerprint of the host. The rates count for no other.
+    pub host_fingerprint: String,
+    /// RFC 3339, UTC: when the last run was finished.
+    pub made: String,
+    /// Version of rqps that measured.
+    pub rqps_version: String,
+    /// The target word without its order of linking.
+    pub target: String,
+    /// The DBMS that was built.
+    pub dbms: Dbms,
+    /// Number of orders of linking.
+    pub layouts: u32,
+    /// Each step that was measured.
+    pub steps: Vec<LayoutStep>,
+}
+
+/// Rates of one step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LayoutStep {
+    /// Name of the step.
+    pub step: String,
+    /// ln(rate in 1/s): a list for each order of linking, with a value for each block.
+    pub rates: Vec<Vec<f64>>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,5 +368,34 @@ mod tests {
         let broken = BlockRecord { after: None, ..block(false) };
         gate.blocks.extend([broken.clone(), broken.clone(), broken.clone(), broken]);
         assert_eq!((gate.measured(), gate.out_of_range()), (6, 2));
+    }
+
+    #[test]
+    fn a_line_survives_and_what_is_none_is_named() {
+        let one = SittingScatter {
+            dbms: Dbms::from_name("postgres").unwrap(),
+            kind: "reads".to_owned(),
+            host: "c2r8".to_owned(),
+            sd: 0.011,
+            df: 4.0,
+            origin: "five sittings".to_owned(),
+        };
+        let text = empty_ledger() + &one.line();
+        assert_eq!(parse_ledger(&text), Ok(vec![one]));
+        for (wrong, line) in [
+            ("", 1),
+            ("# rqps ledger 12\n", 1),
+            ("# rqps ledger 2\n", 1),
+            ("# rqps ledger 1\ndbms,sd\n", 2),
+        ] {
+            assert_eq!(parse_ledger(wrong).unwrap_err().line, line, "{wrong}");
+        }
+        for line in [
+            "postgres,reads,c2r8,NaN,4,x", "postgres,reads,c2r8,-0.1,4,x",
+            "postgres,reads,c2r8,0.01,0,x", "postgres,reads,c2r8,inf,4,x",
+            "oracle,reads,c2r8,0.01,4,x", "postgres,scans,c2r8,0.01,4,x", "postgres,reads",
+        ] {
+            assert_eq!(parse_ledger(&format!("{text}{line}\n")).unwrap_err().line, 4, "{line}");
+        }
     }
 }

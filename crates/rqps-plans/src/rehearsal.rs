@@ -14,7 +14,7 @@ use rqps_host::beneath::FreshFolder;
 use rqps_host::secret;
 use rqps_host::user::{self, User};
 use rqps_model::build::Build;
-use rqps_model::config::Config;
+use rqps_model::target::Config;
 
 /// A condition of the first node: the types of the columns of the answer. A source does not tell
 /// them.

@@ -427,7 +427,7 @@ fn evenness_cells(target: &TargetResult) -> Option<Vec<Cell>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rqps_model::session::Session;
+    use rqps_model::host::Session;
 
     fn look(block: u32, open: &[&str]) -> BlockRecord {
         let open = open.iter().map(|step| ((*step).to_owned(), Some(1))).collect();

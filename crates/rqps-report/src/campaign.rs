@@ -339,7 +339,7 @@ mod tests {
 
     use super::*;
     use rqps_analysis::gap::{GapCost, GapEnds, LeftOut};
-    use rqps_model::gap::Intervention;
+    use rqps_model::bisection::Intervention;
 
     fn effect(ln: f64, half: f64) -> Effect {
         Effect { ln, interval: Some(Interval { low: ln - half, high: ln + half }) }

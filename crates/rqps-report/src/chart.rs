@@ -6,8 +6,8 @@ use rqps_analysis::Comparison;
 use rqps_analysis::comparison::TargetResult;
 use rqps_analysis::metrics::rate_unit;
 use rqps_analysis::verdict::Judgement;
-use rqps_model::digits::Digits;
 use rqps_model::metric::{Direction, Metric};
+use rqps_model::units::Digits;
 use rqps_model::verdict::Verdict;
 use rqps_stats::Interval;
 

@@ -8,7 +8,7 @@ use super::stacks::Flame;
 use rqps_model::metric::Metric;
 use rqps_stats::Interval;
 
-pub use rqps_model::digits::Digits;
+pub use rqps_model::units::Digits;
 
 /// A complete report.
 #[derive(Clone, Debug, PartialEq)]

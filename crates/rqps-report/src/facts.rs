@@ -10,14 +10,13 @@ use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{Remark, RunFacts, TargetFacts};
 use rqps_model::benchmark::{Idle, Pace, Placement, Workload};
 use rqps_model::build::{BuildSource, Dbms, Manifest};
-use rqps_model::compatible::CompatibleServer;
-use rqps_model::config::Config;
+use rqps_model::compatible::{CompatibleServer, NO_ADVICE, Terms};
 use rqps_model::dialect::Dialect;
 use rqps_model::host::Host;
 use rqps_model::metric::Metric;
 use rqps_model::run::Status;
 use rqps_model::server_settings::{PLANNER, recorded};
-use rqps_model::terms::{NO_ADVICE, Terms};
+use rqps_model::target::Config;
 use rqps_model::units::counted;
 use rqps_stats::summary::median;
 

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::read::{self, ResultsError};
 use super::store::{self, json};
 use rqps_model::bounded;
-use rqps_model::gate::{Calibration, GATE_FORMAT};
-use rqps_model::layout::{LAYOUT_FORMAT, LayoutRates};
-use rqps_model::ledger::{self, LedgerFault, SittingScatter};
+use rqps_model::gate::{
+    self, Calibration, GATE_FORMAT, LAYOUT_FORMAT, LayoutRates, LedgerFault, SittingScatter,
+};
 
 // A/A calibrations: one file for each host and way of measuring, in a folder of their own.
 
@@ -80,7 +80,7 @@ pub fn read_ledger(path: &Path) -> Result<Vec<SittingScatter>, ResultsError> {
     };
     let text = bounded::text(path, bounded::WRITTEN_MAX);
     let text = text.map_err(|error| fault(0, error.to_string()))?;
-    ledger::parse(&text).map_err(|LedgerFault { line, why }| fault(line, why))
+    gate::parse_ledger(&text).map_err(|LedgerFault { line, why }| fault(line, why))
 }
 
 /// Adds lines to the ledger of a host, in the place of earlier ones of the same origin.
@@ -94,7 +94,7 @@ pub fn keep_in_ledger(path: &Path, more: &[SittingScatter]) -> Result<(), Result
     };
     let old = all.iter().filter(|line| !more.iter().any(|other| is_of(line, other)));
     let lines = old.chain(more).map(SittingScatter::line);
-    let text = ledger::empty() + &lines.collect::<String>();
+    let text = gate::empty_ledger() + &lines.collect::<String>();
     let parent = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(parent).map_err(ResultsError::io("create", parent))?;
     store::write_whole(path, text.as_bytes())

@@ -9,8 +9,10 @@ use serde::de::DeserializeOwned;
 
 use super::read::{self, ResultsError};
 use super::store;
-use rqps_model::bisection::{BISECTION_FORMAT, BisectionEntry, BisectionLog, BisectionRequest};
-use rqps_model::gap::{GAP_FORMAT, GapLog, GapRequest, GapRound};
+use rqps_model::bisection::{
+    BISECTION_FORMAT, BisectionEntry, BisectionLog, BisectionRequest, GAP_FORMAT, GapLog,
+    GapRequest, GapRound,
+};
 
 /// The folder of a bisection.
 pub type BisectionFolder = CampaignFolder<BisectionLog>;

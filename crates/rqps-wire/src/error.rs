@@ -54,7 +54,7 @@ impl WireError {
     }
 
     /// True if the server refused a session because it is not encrypted.
-    pub(super) fn wants_encryption(&self) -> bool {
+    fn wants_encryption(&self) -> bool {
         matches!(self, WireError::Server { message, .. }
             if ENCRYPTION_WANTED.iter().any(|words| message.contains(words)))
     }

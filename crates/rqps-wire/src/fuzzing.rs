@@ -8,7 +8,8 @@ use std::os::unix::net::UnixStream;
 use super::mysql::MysqlClient;
 use super::postgres::PostgresClient;
 use super::socket::Channel;
-use super::{mylogin, option_file, tls};
+use super::tls;
+use crate::password;
 use rqps_model::endpoint::{ChannelBinding, Login};
 
 /// A client whose server sends `bytes` and then leaves; the other end of its connection.
@@ -65,10 +66,11 @@ pub fn certificate(bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// The text of a file of login paths.
 pub fn login_paths(bytes: &[u8]) -> Result<String, String> {
-    mylogin::text(bytes)
+    password::login_paths_text(bytes)
 }
 
 /// The options of a group of MySQL, and those of a service of libpq.
 pub fn options(text: &str, name: &str) -> usize {
-    option_file::group(text, name).len() + option_file::service(text, name).map_or(0, |it| it.len())
+    password::group(text, name).len()
+        + password::service_in_file(text, name).map_or(0, |it| it.len())
 }

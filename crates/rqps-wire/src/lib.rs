@@ -11,21 +11,16 @@ pub mod dsn;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
-mod mylogin;
 pub mod mysql;
-mod option_file;
 pub mod password;
 pub mod postgres;
-mod reach;
-mod results;
 mod rows;
 mod rsa;
 mod socket;
-mod statement;
 mod tls;
 
+pub use cancel::stop_with;
 pub use error::WireError;
-pub use reach::stop_with;
-pub use results::{LastRow, LastRows};
+pub use rows::{LastRow, LastRows};
+pub use rows::{Prepared, Reply, Value, ValueType};
 pub use rows::{RowTexts, TextRows};
-pub use statement::{Prepared, Reply, Value, ValueType};

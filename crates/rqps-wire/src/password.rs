@@ -7,16 +7,15 @@
 //! <https://dev.mysql.com/doc/refman/8.4/en/mysql-config-editor.html>.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::fs;
-use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs, io};
 
+use aes::Aes128;
+use aes::cipher::{Array, BlockCipherDecrypt, KeyInit};
 use thiserror::Error;
 
-use super::dsn::{Dsn, DsnError};
-use super::{mylogin, option_file};
+use crate::dsn::{Dsn, DsnError};
 use rqps_model::bounded;
 use rqps_model::dialect::OwnClient;
 use rqps_model::endpoint::Address;
@@ -172,7 +171,7 @@ fn service(name: &str, variable: Variables<'_>) -> Result<Vec<(String, String)>,
     let files: Vec<PathBuf> = of_user.into_iter().chain([of_host]).collect();
     for file in &files {
         if let Some(bytes) = read(file, 0, &mut Vec::new())?
-            && let Some(options) = option_file::service(&String::from_utf8_lossy(&bytes), &name)
+            && let Some(options) = service_in_file(&String::from_utf8_lossy(&bytes), &name)
         {
             return Ok(options);
         }
@@ -186,7 +185,7 @@ fn login_path(name: &str, variable: Variables<'_>) -> Result<Vec<(String, String
     let file = mylogin_file(variable).unwrap_or_else(|| PathBuf::from("~/.mylogin.cnf"));
     let mut notes = Vec::new();
     let options = match mylogin_text(&file, &mut notes)? {
-        Some(text) => option_file::group(&text, name),
+        Some(text) => group(&text, name),
         None => Vec::new(),
     };
     if let Some(words) = notes.pop() {
@@ -206,7 +205,7 @@ fn mylogin_file(variable: Variables<'_>) -> Option<PathBuf> {
 /// The decrypted text of a login-path file; `None` if there is none, or if other users can access
 /// it.
 fn mylogin_text(file: &Path, notes: &mut Vec<String>) -> Result<Option<String>, PasswordError> {
-    let text = read(file, 0o077, notes)?.map(|bytes| mylogin::text(&bytes)).transpose();
+    let text = read(file, 0o077, notes)?.map(|bytes| login_paths_text(&bytes)).transpose();
     text.map_err(|why| damaged(file, why))
 }
 
@@ -303,7 +302,7 @@ fn damaged(path: &Path, why: impl Into<Box<dyn std::error::Error + Send + Sync>>
 /// The password of the login path `client`, which all MySQL clients read; `None` if it is for
 /// another host or user.
 fn in_login_path(text: &str, dsn: &Dsn) -> Option<String> {
-    let options = option_file::group(text, "client");
+    let options = group(text, "client");
     let last = |wanted: &str| {
         let found = options.iter().rev().find(|(name, _)| name == wanted);
         found.map(|(_, value)| value.as_str())
@@ -385,10 +384,319 @@ fn fields(line: &str) -> Vec<Field> {
 
 /// The last `password` of the group `client` in an option file.
 fn in_my_cnf(text: &str) -> Option<String> {
-    let options = option_file::group(text, "client");
+    let options = group(text, "client");
     let found = options.into_iter().rev().find(|(name, _)| name == "password");
     found.map(|(_, password)| password).filter(|password| !password.is_empty())
 }
 
+// Reads option files with groups: those of MySQL (`~/.my.cnf`) and services of libpq
+// (`~/.pg_service.conf`).
+//
+// Sources: <https://dev.mysql.com/doc/refman/8.4/en/option-files.html>,
+// <https://www.postgresql.org/docs/17/libpq-pgservice.html>.
+
+/// The options of a MySQL group, in order; the last one of a name counts. An option without a value
+/// has an empty one.
+pub(super) fn group(text: &str, name: &str) -> Vec<(String, String)> {
+    let options = options_of(text, name).filter(|(name, _)| !name.starts_with(';'));
+    options.map(|(name, value)| (name.to_owned(), option_value(value))).collect()
+}
+
+/// The options of a libpq service; `None` if no service has that name. Values have no quotes and no
+/// escapes.
+pub(super) fn service_in_file(text: &str, name: &str) -> Option<Vec<(String, String)>> {
+    let head = format!("[{name}]");
+    let options = options_of(text, name).map(|(name, value)| (name.to_owned(), value.to_owned()));
+    text.lines().any(|line| line.trim() == head).then(|| options.collect())
+}
+
+/// Names and values of a group, without empty lines and comments.
+fn options_of<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let mut in_group = false;
+    text.lines().map(str::trim).filter_map(move |line| {
+        if let Some(group) = line.strip_prefix('[') {
+            in_group = group.split(']').next().map(str::trim) == Some(name);
+            return None;
+        }
+        let (name, value) = line.split_once('=').unwrap_or((line, ""));
+        let is_option = in_group && !line.is_empty() && !line.starts_with('#');
+        is_option.then(|| (name.trim(), value.trim()))
+    })
+}
+
+/// The value of a MySQL option: in quotes (' or "), or up to a comment; with backslash escapes.
+fn option_value(text: &str) -> String {
+    let quote = text.chars().next().filter(|first| matches!(first, '\'' | '"'));
+    let inner = match quote {
+        Some(quote) => text.get(1..).and_then(|rest| rest.rsplit_once(quote)).map(|(it, _)| it),
+        None => text.split(" #").next().map(str::trim_end),
+    };
+    let mut value = String::new();
+    let mut characters = inner.unwrap_or(text).chars();
+    while let Some(character) = characters.next() {
+        if character != '\\' {
+            value.push(character);
+            continue;
+        }
+        match characters.next() {
+            Some('b') => value.push('\u{8}'),
+            Some('t') => value.push('\t'),
+            Some('n') => value.push('\n'),
+            Some('r') => value.push('\r'),
+            Some('s') => value.push(' '),
+            Some(other @ ('\\' | '\'' | '"')) => value.push(other),
+            Some(other) => value.extend(['\\', other]),
+            None => value.push('\\'),
+        }
+    }
+    value
+}
+
+// Reads the login-path file of `mysql_config_editor`: four unused bytes, 20 bytes that give the
+// key, then lines, each encrypted on its own after its length. The file contains its key, so the
+// encryption protects nothing from a reader of the file.
+
+/// Bytes of a block of AES, and of its key.
+const BLOCK: usize = 16;
+const UNUSED: usize = 4;
+const KEY_BYTES: usize = 20;
+
+/// The decrypted text of the file. The error says what is wrong with the file.
+pub(super) fn login_paths_text(file: &[u8]) -> Result<String, String> {
+    let (head, mut rest) =
+        file.split_at_checked(UNUSED + KEY_BYTES).ok_or("the file of login paths is too short")?;
+    let mut key = [0; BLOCK];
+    for (place, byte) in head[UNUSED..].iter().enumerate() {
+        key[place % BLOCK] ^= byte;
+    }
+    let mut text = Vec::new();
+    while let Some((length, after)) = rest.split_first_chunk::<4>() {
+        let length = u32::from_le_bytes(*length) as usize;
+        let line = after.split_at_checked(length);
+        let (line, after) = line.ok_or("the file of login paths ends within a line")?;
+        text.extend(decrypt(key, line).ok_or("the file of login paths is damaged")?);
+        rest = after;
+    }
+    String::from_utf8(text).map_err(|error| error.to_string())
+}
+
+/// Decrypts block by block (AES-128, ECB) and removes the padding (PKCS #7). `None`: another key
+/// encrypted the bytes.
+fn decrypt(key: [u8; BLOCK], encrypted: &[u8]) -> Option<Vec<u8>> {
+    let (blocks, []) = encrypted.as_chunks::<BLOCK>() else { return None };
+    let cipher = Aes128::new(&Array::from(key));
+    let mut text = Vec::with_capacity(encrypted.len());
+    for block in blocks {
+        let mut block = Array::from(*block);
+        cipher.decrypt_block(&mut block);
+        text.extend_from_slice(&block);
+    }
+    let padding = usize::from(*text.last()?);
+    if !(1..=BLOCK).contains(&padding) {
+        return None;
+    }
+    let rest = text.split_off(text.len() - padding);
+    rest.iter().all(|byte| usize::from(*byte) == padding).then_some(text)
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    fn password(dsn: &str, variables: &[(&str, &str)]) -> Result<String, PasswordError> {
+        Ok(completed(dsn, variables)?.dsn.login.password)
+    }
+
+    fn completed(dsn: &str, variables: &[(&str, &str)]) -> Result<Known, PasswordError> {
+        known(dsn, &|name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    fn home(file: &str, text: &str, mode: u32) -> tempfile::TempDir {
+        let home = tempfile::tempdir().expect("a folder");
+        let path = home.path().join(file);
+        fs::write(&path, text).expect("write");
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("chmod");
+        home
+    }
+
+    #[test]
+    fn a_password_comes_from_where_the_own_client_takes_it() {
+        let dsn = "postgres://me@db:5433/app";
+        assert_eq!(password(dsn, &[]).expect("none"), "");
+        assert_eq!(password(dsn, &[("PGPASSWORD", "env")]).expect("variable"), "env");
+        let with = "postgres://me:own@db/app";
+        assert_eq!(password(with, &[("PGPASSWORD", "env")]).expect("the DSN's own"), "own");
+        let text = "# comment\nother:*:*:me:no\ndb:5433:app:me:a\\:b\\\\c:d\n*:*:*:*:last\n";
+        let home_of_files = home(".pgpass", text, 0o600);
+        let folder = home_of_files.path().to_str().expect("text");
+        assert_eq!(password(dsn, &[("HOME", folder)]).expect("file"), "a:b\\c:d");
+        let both = [("HOME", folder), ("PGPASSWORD", "env")];
+        assert_eq!(password(dsn, &both).expect("the variable first"), "env");
+        assert_eq!(password("postgres://x@y/z", &[("HOME", folder)]).expect("stars"), "last");
+        let file = home_of_files.path().join(".pgpass");
+        let named = [("PGPASSFILE", file.to_str().expect("text"))];
+        assert_eq!(password(dsn, &named).expect("a named file"), "a:b\\c:d");
+    }
+
+    #[test]
+    fn sockets_are_localhost_or_their_folder() {
+        let text = "localhost:5432:me:me:default\n/srv/pg:5433:*:me:own\n";
+        let home = home(".pgpass", text, 0o600);
+        let variables = [("HOME", home.path().to_str().expect("text"))];
+        let of = |dsn: &str| password(dsn, &variables).expect(dsn);
+        assert_eq!(of("postgres://me@/?host=/var/run/postgresql"), "default");
+        assert_eq!(of("postgres://me@/app?host=/srv/pg&port=5433"), "own");
+        assert_eq!(of("postgres://me@/app?host=/srv/pg"), "");
+    }
+
+    #[test]
+    fn an_option_file_of_mysql_has_the_password_in_its_client_group() {
+        let text = "[mysqldump]\npassword=no\n[client]\n; password=no\nuser = you\n\
+                password = \"a#b\\\\c\\sd\" \n[mysql]\npassword=no\n";
+        let home = home(".my.cnf", text, 0o600);
+        let folder = home.path().to_str().expect("text");
+        let dsn = "mysql://me@db/app";
+        let both = [("HOME", folder), ("MYSQL_PWD", "env")];
+        assert_eq!(password(dsn, &both).expect("file"), "a#b\\c d");
+        assert_eq!(password(dsn, &[("MYSQL_PWD", "env")]).expect("variable"), "env");
+        assert_eq!(password("mariadb://me@db/app", &both[..1]).expect("file"), "a#b\\c d");
+    }
+
+    #[test]
+    fn a_file_that_others_read_is_not_used() {
+        let home = home(".pgpass", "*:*:*:*:secret\n", 0o644);
+        let variables = [("HOME", home.path().to_str().expect("text"))];
+        let known = completed("postgres://me@db/app", &variables).expect("no error");
+        let file = home.path().join(".pgpass");
+        assert!(known.notes[0].starts_with(&format!("{} is not used", file.display())));
+        assert_eq!(known.dsn.login.password, "");
+    }
+
+    #[test]
+    fn a_dsn_may_name_a_variable() {
+        let dsn = "postgres://me:${DB_SECRET}@db/app";
+        assert_eq!(password(dsn, &[("DB_SECRET", "s")]).expect("set"), "s");
+        let error = password(dsn, &[("PGPASSWORD", "p")]).expect_err("not set").to_string();
+        assert!(error.contains("DB_SECRET"), "{error}");
+    }
+
+    #[test]
+    fn a_service_has_host_user_and_password() {
+        let text = "[prod]\nhost=db\nuser=me\npassword=s\nsslmode=require\napplication_name=x\n";
+        let home = home(".pg_service.conf", text, 0o644);
+        let folder = [("HOME", home.path().to_str().expect("text"))];
+        let prod = completed("postgres:///app?service=prod", &folder).expect("a service");
+        assert_eq!(prod.dsn.to_string(), "postgres://me@db:5432/app?sslmode=require");
+        assert_eq!((prod.dsn.login.password.as_str(), prod.is_visible), ("s", false));
+        assert_eq!(prod.notes, ["rqps ignores application_name of the service"]);
+        let named = [folder[0], ("PGSERVICE", "prod"), ("PGPASSWORD", "p")];
+        let own = completed("postgres://you@db2?service", &named).expect("by PGSERVICE");
+        assert_eq!(own.dsn.to_string(), "postgres://you@db2:5432/?sslmode=require");
+        let error = |dsn, variables| completed(dsn, variables).err().expect("refused").to_string();
+        let missing = error("postgres://?service=test", &folder);
+        assert!(missing.contains("service test not found; looked in /"), "{missing}");
+        let unnamed = error("postgres://?service", &folder);
+        assert!(unnamed.contains("from PGSERVICE, which is not set"), "{unnamed}");
+    }
+
+    /// A login-path file as mysql_config_editor writes it, encrypted by openssl. Twenty zero bytes give
+    /// a key of 16 zeros.
+    fn login_file(lines: &[&str]) -> Option<Vec<u8>> {
+        let mut file = vec![0; 24];
+        for line in lines {
+            let key = "0".repeat(32);
+            let mut openssl = Command::new("openssl")
+                .args(["enc", "-aes-128-ecb", "-K", &key])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .ok()?;
+            openssl.stdin.take()?.write_all(line.as_bytes()).expect("a line");
+            let encrypted = openssl.wait_with_output().expect("openssl").stdout;
+            file.extend((encrypted.len() as u32).to_le_bytes());
+            file.extend(encrypted);
+        }
+        Some(file)
+    }
+
+    #[test]
+    fn a_login_path_has_host_user_and_password() {
+        let lines = [
+            "[client]\n", "user = me\n", "password = \"of client\"\n", "[prod]\n", "user = you\n",
+            "password = \"a#b\"\n", "host = db\n", "port = 3307\n",
+        ];
+        let Some(bytes) = login_file(&lines) else { return };
+        let home = home(".my.cnf", "[client]\npassword=cnf\n", 0o600);
+        let file = home.path().join("paths");
+        fs::write(&file, bytes).expect("write");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("chmod");
+        let (folder, file) = (home.path().to_str().expect("text"), file.to_str().expect("text"));
+        let variables = [("HOME", folder), ("MYSQL_TEST_LOGIN_FILE", file)];
+        let prod = completed("mysql:///app?login-path=prod", &variables).expect("a path");
+        assert_eq!(prod.dsn.to_string(), "mysql://you@db:3307/app");
+        assert_eq!(prod.dsn.login.password, "a#b");
+        assert_eq!(password("mysql://me@h", &variables).expect("the client's"), "of client");
+        assert_eq!(password("mysql://other@h", &variables).expect("another user"), "cnf");
+        let error =
+            completed("mysql://?login-path=test", &variables).err().expect("none").to_string();
+        assert!(error.contains("mysql_config_editor set --login-path=test"), "{error}");
+        fs::set_permissions(file, fs::Permissions::from_mode(0o644)).expect("chmod");
+        let error =
+            completed("mysql://?login-path=prod", &variables).err().expect("open").to_string();
+        assert!(
+            error.starts_with("use the login path prod: ") && error.contains("chmod 600"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_service_has_its_lines_as_they_are() {
+        let text = "# all\n[one]\nhost=a\n\n[two]\n host = b#1 \npassword=a'b\\c\n[one]\nport=1\n";
+        let of = |name| service_in_file(text, name);
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(of("two"), Some(vec![pair("host", "b#1"), pair("password", "a'b\\c")]));
+        assert_eq!(of("one"), Some(vec![pair("host", "a"), pair("port", "1")]));
+        assert_eq!(of("three"), None);
+    }
+
+    #[test]
+    fn a_group_of_mysql_has_quotes_and_comments() {
+        let text = "[client]\n;x=1\nuser = \"a#b\" \nssl\n[mysql]\nuser=no\n";
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(group(text, "client"), [pair("user", "a#b"), pair("ssl", "")]);
+        assert_eq!(group(text, "other"), []);
+    }
+
+    #[test]
+    fn decrypts_and_takes_off_padding() {
+        // printf '[client]\n' | openssl enc -aes-128-ecb -K 000102…0f
+        let key = std::array::from_fn(|place| place as u8);
+        let encrypted = OPENSSL;
+        assert_eq!(decrypt(key, &encrypted).as_deref(), Some(&b"[client]\n"[..]));
+        assert_eq!(decrypt([7; BLOCK], &encrypted), None);
+        assert_eq!(decrypt(key, &encrypted[..15]), None);
+        assert_eq!(decrypt(key, &[]), None);
+    }
+
+    const OPENSSL: [u8; BLOCK] = [
+        0xe4, 0xf7, 0xde, 0xd1, 0x5a, 0x0d, 0x20, 0x73, 0x5d, 0xe0, 0xac, 0x7c, 0xdd, 0x08, 0x59,
+        0x03,
+    ];
+
+    #[test]
+    fn damage_is_told() {
+        let check = |file: &[u8], words: &str| {
+            assert!(login_paths_text(file).expect_err("damaged").contains(words), "{file:?}");
+        };
+        check(&[0; 20], "too short");
+        check(&[&[0; 24][..], &[16, 0, 0, 0, 1]].concat(), "within a line");
+        check(&[&[0; 24][..], &[16, 0, 0, 0], &[9; 16]].concat(), "damaged");
+        assert_eq!(login_paths_text(&[0; 24]), Ok(String::new()));
+    }
+}

@@ -3,8 +3,8 @@
 //!
 //! It stays here because nothing in the tree encrypts with RSA: ring and rustls sign and check.
 //! aws-lc-rs would build a C library in every first build; the crate rsa brings many others, among
-//! them older versions of sha1 and digest. Here it is one power with a public exponent: no
-//! private key is involved, so nothing of a server needs constant time.
+//! them older versions of sha1 and digest. Here it is one power with a public exponent, by
+//! num-bigint: no private key is involved, so nothing of a server needs constant time.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,6 +12,7 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use num_bigint::BigUint;
 use sha1::{Digest, Sha1};
 
 use crate::der::{BIT_STRING, INTEGER, SEQUENCE, element};
@@ -25,7 +26,7 @@ const EXPONENT_MIN: u32 = 3;
 /// A public key.
 #[derive(Debug)]
 pub(super) struct PublicKey {
-    modulus: Number,
+    modulus: BigUint,
     exponent: u32,
 }
 
@@ -42,10 +43,10 @@ impl PublicKey {
         let der = STANDARD.decode(base64).map_err(|_| nonsense())?;
         let key = PublicKey::from_der(&der).ok_or_else(nonsense)?;
         // OAEP needs the lower bound for a password; the upper one limits the work.
-        if !(1024..=16384).contains(&(key.modulus.bytes() * 8)) {
+        let bits = key.bytes() * 8;
+        if !(1024..=16384).contains(&bits) {
             return Err(format!(
-                "the server's public key has {} bits; rqps supports 1024 to 16384",
-                key.modulus.bytes() * 8
+                "the server's public key has {bits} bits; rqps supports 1024 to 16384"
             ));
         }
         // With an exponent of 1, the password would only be encoded.
@@ -78,10 +79,14 @@ impl PublicKey {
         for byte in exponent {
             value = value.checked_mul(256)?.checked_add(u32::from(*byte))?;
         }
-        let modulus = Number::from_bytes(modulus);
+        let modulus = BigUint::from_bytes_be(modulus);
         // An odd modulus and an odd exponent, as every RSA key has.
-        (modulus.0.first()? % 2 == 1 && value % 2 == 1)
-            .then_some(PublicKey { modulus, exponent: value })
+        (modulus.bit(0) && value % 2 == 1).then_some(PublicKey { modulus, exponent: value })
+    }
+
+    /// The length of the modulus, and of what is encrypted.
+    fn bytes(&self) -> usize {
+        self.modulus.bits().div_ceil(8) as usize
     }
 
     /// Encrypts a message with fresh randomness.
@@ -94,7 +99,7 @@ impl PublicKey {
     }
 
     fn encrypt_with(&self, message: &[u8], seed: [u8; HASH_BYTES]) -> Result<Vec<u8>, String> {
-        let size = self.modulus.bytes();
+        let size = self.bytes();
         let Some(padding) = size.checked_sub(message.len() + 2 * HASH_BYTES + 2) else {
             return Err(format!("the password is too long for the server's {size}-byte key"));
         };
@@ -106,8 +111,9 @@ impl PublicKey {
         let mut masked_seed = seed;
         mask(&mut masked_seed, &data);
         let block = [&[0], masked_seed.as_slice(), &data].concat();
-        let power = Number::from_bytes(&block).power(self.exponent, &self.modulus);
-        Ok(power.to_bytes(size))
+        let power = BigUint::from_bytes_be(&block).modpow(&self.exponent.into(), &self.modulus);
+        let power = power.to_bytes_be();
+        Ok([vec![0; size.saturating_sub(power.len())], power].concat())
     }
 }
 
@@ -118,97 +124,6 @@ fn mask(data: &mut [u8], seed: &[u8]) {
         for (byte, mask) in chunk.iter_mut().zip(block) {
             *byte ^= mask;
         }
-    }
-}
-
-/// A natural number: digits to the base 2³², the least one first, without leading zeros.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Number(Vec<u32>);
-
-impl Number {
-    fn from_bytes(bytes: &[u8]) -> Number {
-        let digit =
-            |chunk: &[u8]| chunk.iter().fold(0, |digit, byte| digit << 8 | u32::from(*byte));
-        let mut number = Number(bytes.rchunks(4).map(digit).collect());
-        number.trim();
-        number
-    }
-
-    fn to_bytes(&self, size: usize) -> Vec<u8> {
-        let mut bytes: Vec<u8> = self.0.iter().flat_map(|digit| digit.to_le_bytes()).collect();
-        bytes.resize(size, 0);
-        bytes.reverse();
-        bytes
-    }
-
-    fn trim(&mut self) {
-        while self.0.last() == Some(&0) {
-            self.0.pop();
-        }
-    }
-
-    /// The bytes of the number without leading zeros.
-    fn bytes(&self) -> usize {
-        let Some(last) = self.0.last() else { return 0 };
-        self.0.len() * 4 - last.leading_zeros() as usize / 8
-    }
-
-    fn is_at_least(&self, other: &Number) -> bool {
-        self.0.len().cmp(&other.0.len()).then_with(|| self.0.iter().rev().cmp(other.0.iter().rev()))
-            != std::cmp::Ordering::Less
-    }
-
-    /// Subtracts `other`, which must not be larger.
-    fn subtract(&mut self, other: &Number) {
-        let mut borrow = false;
-        for (position, digit) in self.0.iter_mut().enumerate() {
-            let other = other.0.get(position).copied().unwrap_or(0);
-            let (without, first) = digit.overflowing_sub(other);
-            let (without, second) = without.overflowing_sub(u32::from(borrow));
-            *digit = without;
-            borrow = first || second;
-        }
-        self.trim();
-    }
-
-    /// Doubles the number and adds `other`.
-    fn double_and_add(&mut self, other: Option<&Number>) {
-        let size = self.0.len().max(other.map_or(0, |other| other.0.len())) + 1;
-        self.0.resize(size, 0);
-        let mut carry = 0u64;
-        for (position, digit) in self.0.iter_mut().enumerate() {
-            let added = other.and_then(|other| other.0.get(position)).copied().unwrap_or(0);
-            let sum = (u64::from(*digit) << 1) + u64::from(added) + carry;
-            *digit = sum as u32;
-            carry = sum >> 32;
-        }
-        self.trim();
-    }
-
-    /// self × other mod modulus, bit by bit; fast enough for one login.
-    fn times(&self, other: &Number, modulus: &Number) -> Number {
-        let mut product = Number(Vec::new());
-        for digit in other.0.iter().rev() {
-            for bit in (0..32).rev() {
-                product.double_and_add((digit >> bit & 1 == 1).then_some(self));
-                while product.is_at_least(modulus) {
-                    product.subtract(modulus);
-                }
-            }
-        }
-        product
-    }
-
-    /// self^exponent mod modulus. `self` must be less than the modulus.
-    fn power(&self, exponent: u32, modulus: &Number) -> Number {
-        let mut power = Number(vec![1]);
-        for bit in (0..32 - exponent.leading_zeros()).rev() {
-            power = power.times(&power, modulus);
-            if exponent >> bit & 1 == 1 {
-                power = power.times(self, modulus);
-            }
-        }
-        power
     }
 }
 
@@ -271,21 +186,6 @@ mod tests {
             let bits = nested(3, &[&[0], nested(0x30, &der).as_slice()].concat());
             let info = [nested(0x30, &[]), bits].concat();
             let _ = PublicKey::from_der(&nested(0x30, &info));
-        }
-
-        #[test]
-        fn powers_are_right(base in 0u64.., exponent in 1u32.., modulus in 3u64..) {
-            let (mut square, mut expected) = (u128::from(base % modulus), 1);
-            let wide = u128::from(modulus);
-            for bit in 0..32 {
-                if exponent >> bit & 1 == 1 {
-                    expected = expected * square % wide;
-                }
-                square = square * square % wide;
-            }
-            let number = |value: u64| Number::from_bytes(&value.to_be_bytes());
-            let power = number(base % modulus).power(exponent, &number(modulus));
-            prop_assert_eq!(power.to_bytes(8), (expected as u64).to_be_bytes());
         }
     }
 }

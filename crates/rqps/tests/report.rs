@@ -11,6 +11,7 @@ use std::sync::Arc;
 use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
+
 use rqps_analysis::caveat::CaveatKind as Kind;
 use rqps_analysis::comparison::StepComparison;
 use rqps_analysis::{Comparison, VerdictOptions};
@@ -21,14 +22,13 @@ use rqps_model::benchmark::{
     BenchmarkParameters, Group, Idle, Pace, Placement, RateUnit, Workload,
 };
 use rqps_model::build::{BuildSource, Dbms, Manifest, Version};
-use rqps_model::config::Config;
 use rqps_model::gate::*;
 use rqps_model::host::{Host, Tuning, fingerprint};
 use rqps_model::metric::Metric;
 use rqps_model::row_digest::RowsRecord;
 use rqps_model::run::*;
-use rqps_model::step_parameters::{StepParameters, StepPurpose};
-use rqps_model::target::Target;
+use rqps_model::script::{StepParameters, StepPurpose};
+use rqps_model::target::{Config, Target};
 use rqps_model::vector::VectorParameters;
 use rqps_model::verdict::{Rules, Verdict};
 use rqps_report::Format;

@@ -5,8 +5,7 @@ use std::cmp::Ordering;
 use super::{Sides, Told};
 use rqps_model::answers::{AnswerReply, StatementAnswer, StepAnswers};
 use rqps_model::dialect::Dialect;
-use rqps_model::order_digest::OrderRecord;
-use rqps_model::row_digest::{RowsRecord, SampleRow, is_near};
+use rqps_model::row_digest::{OrderRecord, RowsRecord, SampleRow, is_near};
 use rqps_text as user_text;
 
 /// Words of functions and values that depend on the time, the version or the session.
@@ -620,7 +619,7 @@ mod replies_tests {
 mod order_tests {
     use super::super::AnswerWeight::{self, Answer, Harmless};
     use super::*;
-    use rqps_model::order_digest::OrderDigest;
+    use rqps_model::row_digest::OrderDigest;
     use rqps_model::row_digest::RowDigest;
 
     /// Rows of a value and its key; the last is beyond the limit.

@@ -12,9 +12,9 @@ use crate::pairing::{PairKey, pair_key};
 use crate::server_settings::{setting_differences, spell_differences};
 use rqps_model::benchmark::Workload;
 use rqps_model::build::{BuildSource, Manifest};
-use rqps_model::config::Config;
 use rqps_model::host::Tuning;
 use rqps_model::run::RunRecord;
+use rqps_model::target::Config;
 
 /// Differing lines of settings that are shown; the rest is counted.
 const LINES_SHOWN: usize = 8;

@@ -11,7 +11,7 @@ use rqps_analysis::measurement::Measurement;
 use rqps_analysis::pairing::{CONFIDENCE, pair_key};
 use rqps_model::benchmark::{Group, RateUnit};
 use rqps_model::metric::Metric;
-use rqps_model::step_parameters::StepParameters;
+use rqps_model::script::StepParameters;
 use rqps_model::vector::{SearchPoint, of_clients};
 use rqps_stats::moderated::holm;
 use rqps_stats::paired::mean_interval;

@@ -19,8 +19,8 @@ use rqps_model::benchmark::{
     BenchmarkParameters, Group, Phase, RateUnit, Step, StepTurns, Workload,
 };
 use rqps_model::dialect::Dialect;
-use rqps_model::orders::{OrdersShape, WarehouseSpread};
 use rqps_model::run::Outcome;
+use rqps_model::ycsb::{OrdersShape, WarehouseSpread};
 use rqps_report::Sections;
 use rqps_report::document::{Block, Cell, Column, Digits, Section, Table};
 

@@ -4,15 +4,16 @@
 //! The test types of published work on relative QPS: a row per microbenchmark. docs/sysbench.md is
 //! generated from this file.
 
-use super::statements::script;
-use crate::spec::{Counting, StepSet};
 use Entry::{Pre, Run, Settle, Warm, WarmPre};
 use Lasts::{Read, Write};
 use SbtestIndex::{Primary, Secondary};
+
+use super::statements::script;
+use crate::spec::{Counting, StepSet};
 use rqps_driver::workload::select::{Companions, SelectError, select};
 use rqps_model::benchmark::{Group, Phase, RateUnit, Step, StepTurns, Workload};
 use rqps_model::dialect::Dialect;
-use rqps_model::step_parameters::{StepParameters, StepPurpose};
+use rqps_model::script::{StepParameters, StepPurpose};
 
 /// A test type with its range; a microbenchmark in the words of the published work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use rqps_driver::workload::preset::{ScalePreset, named};
 use rqps_driver::workload::settings::SetError;
 use rqps_driver::workload::value::{choice, count};
 use rqps_model::benchmark::{BenchmarkParameters, Workload};
-use rqps_model::datagen::hashed::{key_hash, printable};
+use rqps_model::datagen::distribution::{key_hash, printable};
 use rqps_model::datagen::rng::StreamKey;
 use rqps_model::dialect::Dialect;
 use rqps_model::sql_name::Identifier;

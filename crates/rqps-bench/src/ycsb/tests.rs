@@ -6,7 +6,7 @@ use crate::spec::CliContext;
 use crate::ycsb::{in_order_of_keys, load, set, take};
 use rqps_driver::request::{PartLoad, RequestBody};
 use rqps_model::benchmark::{Group, Phase, Step, Workload};
-use rqps_model::datagen::hashed::key_hash;
+use rqps_model::datagen::distribution::key_hash;
 use rqps_model::dialect::Dialect;
 
 fn chosen(words: &str) -> Result<Workload, String> {

@@ -1,7 +1,6 @@
 //! Chooses the records of hashed keys, and remembers which records a client has inserted.
 
-use rqps_model::datagen::distribution::Zipfian;
-use rqps_model::datagen::hashed::HashedZipfian;
+use rqps_model::datagen::distribution::{HashedZipfian, Zipfian};
 use rqps_model::datagen::rng::Rng;
 use rqps_model::value_source::KeyChoice;
 

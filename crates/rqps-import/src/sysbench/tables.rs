@@ -5,7 +5,7 @@ use crate::cells::{self, Fault, is_word};
 use crate::format::ImportError;
 use crate::text::{RATES_MAX, Text, counted};
 use rqps_model::benchmark::Group;
-use rqps_model::step_parameters::{StepParameters, StepPurpose};
+use rqps_model::script::{StepParameters, StepPurpose};
 
 /// A table of rates or ratios.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,16 +5,17 @@ pub mod ann_text;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use ann_text::{Configuration, ListedBuild, PlotPoint, Selected};
+
 use super::cells::{Kept, decimals_agree, number};
 use super::format::{ImportError, ImportFormat, ImportOptions, Named, Notice, NoticeKind};
 use super::published::{self, Published, StepKind, add_file, untagged};
 use super::text::{Leftovers, Text, names};
 use super::unnamed;
-use ann_text::{Configuration, ListedBuild, PlotPoint, Selected};
 use rqps_model::benchmark::{Group, RateUnit};
 use rqps_model::build::Dbms;
 use rqps_model::metric::Metric;
-use rqps_model::step_parameters::StepParameters;
+use rqps_model::script::StepParameters;
 use rqps_model::vector::VectorParameters;
 
 pub use FORMAT as ANN_BENCHMARKS;

@@ -13,7 +13,7 @@ use crate::lab::{Event, ExecutionOptions};
 use rqps_analysis::gap::{
     Candidates, Cause, Gap, GapCost, GapEnds, LeftOut, Unknown, candidates, not_taken,
 };
-use rqps_model::gap::{GapArm, GapRound, Intervention};
+use rqps_model::bisection::{GapArm, GapRound, Intervention};
 use rqps_model::units;
 use rqps_results::GapFolder;
 use rqps_stats::Interval;

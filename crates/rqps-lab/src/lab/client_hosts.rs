@@ -20,7 +20,7 @@ use rqps_driver::request::{AwayClients, DriverRequest, RequestBody, StepRequest}
 use rqps_driver::turns::token::TurnRules;
 use rqps_host::child::{self, ChildTask};
 use rqps_host::{command_output, host, secret};
-use rqps_model::client_hosts::HostsOfClients;
+use rqps_model::host::HostsOfClients;
 
 /// The client hosts of a plan, each with this rqps.
 pub(super) struct ClientHosts {

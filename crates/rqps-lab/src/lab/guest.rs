@@ -236,7 +236,7 @@ mod tests {
     use crate::plan::{Blocks, PlanDraft, words};
     use rqps_bench::sysbench::presets;
     use rqps_model::benchmark::Placement;
-    use rqps_model::client_hosts::HostsOfClients;
+    use rqps_model::host::HostsOfClients;
     use rqps_wire::password::TypedPasswords;
 
     fn options(out: &str, replace: &[&str]) -> ExecutionOptions {

@@ -14,8 +14,8 @@ use rqps_model::block::BlockReport;
 use rqps_model::gate::{
     BlockRecord, Calibration, Canary, CanaryReference, CanaryRule, GATE_FORMAT, HostLog,
 };
+use rqps_model::host::Session;
 use rqps_model::run::{RunKey, Status};
-use rqps_model::session::Session;
 use rqps_results::ResultSet;
 
 /// One block may be discarded for this number of valid blocks: 20 % of all measured blocks.

@@ -11,7 +11,7 @@ use crate::plan::TimeLeft;
 use crate::plan::cost::PlannedTask;
 use rqps_builds::Said;
 use rqps_model::benchmark::RateUnit;
-use rqps_model::load::LoadedFile;
+use rqps_model::run::LoadedFile;
 
 /// Between two events that tell the time left.
 const TOLD_EVERY_SECONDS: f64 = 1.0;

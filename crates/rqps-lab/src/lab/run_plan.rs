@@ -20,9 +20,8 @@ use rqps_host::spinner::Spinner;
 use rqps_host::{clock, host};
 use rqps_model::benchmark::{Idle, Phase};
 use rqps_model::block::BlockReport;
-use rqps_model::host::fingerprint;
+use rqps_model::host::{Session, fingerprint};
 use rqps_model::run::RunKey;
-use rqps_model::session::Session;
 use rqps_model::{bounded, units};
 use rqps_results::ResultSet;
 

@@ -18,8 +18,7 @@ use crate::plan::cost::{self, PlannedTask};
 use crate::plan::{BlockSpec, Blocks, Plan, file};
 use rqps_host::{clock, host};
 use rqps_model::build::BuildSource;
-use rqps_model::client_hosts::HostsOfClients;
-use rqps_model::session::Session;
+use rqps_model::host::{HostsOfClients, Session};
 use rqps_model::units::counted;
 use rqps_results::ResultSet;
 

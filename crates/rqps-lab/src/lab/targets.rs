@@ -20,10 +20,9 @@ use rqps_host::valgrind::Callgrind;
 use rqps_model::answers::{StepAnswers, TableRecord};
 use rqps_model::benchmark::Phase;
 use rqps_model::build::{Build, BuildSource, Manifest};
-use rqps_model::config::Config;
 use rqps_model::run::{LoadRecord, StepRecord};
 use rqps_model::sampled::CallGraph;
-use rqps_model::target::Target;
+use rqps_model::target::{Config, Target};
 use rqps_wire::dsn::Dsn;
 
 /// Servers have this long to start: a first start on a slow disk recovers and creates files.

@@ -12,12 +12,11 @@ use crate::plan::definition::{Plan, PlanDraft};
 use crate::plan::{cost, file};
 use rqps_model::block::BLOCK_FORMAT;
 use rqps_model::build::Manifest;
-use rqps_model::config::Config;
 use rqps_model::datagen::rng::Rng;
 use rqps_model::gate::CanaryReference;
-use rqps_model::target::Target;
+use rqps_model::target::{self, Config, Target};
+use rqps_model::units;
 use rqps_model::verdict::LookSchedule;
-use rqps_model::{label, units};
 
 /// Blocks of a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -201,7 +200,7 @@ pub struct BlockSpec {
 #[serde(deny_unknown_fields)]
 pub struct TargetSlot {
     /// Its label in the plan.
-    #[serde(deserialize_with = "label::checked")]
+    #[serde(deserialize_with = "target::checked_label")]
     pub label: String,
     /// Place in the block's order, from 1.
     pub position: u32,

@@ -4,8 +4,8 @@ use crate::benchmarks;
 use crate::plan::definition::{Interleave, PlanDraft};
 use rqps_model::benchmark::{BackgroundState, Phase, Placement, Step, Workload};
 use rqps_model::build::BuildSource;
-use rqps_model::client_hosts::HostsOfClients;
 use rqps_model::dialect::Dialect;
+use rqps_model::host::HostsOfClients;
 use rqps_model::units::counted;
 
 /// How many of a step's `clients` several client hosts share; `None` if the first one carries out

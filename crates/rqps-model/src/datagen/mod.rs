@@ -6,8 +6,6 @@
 //! otherwise be compared as if the work had been the same.
 
 pub mod distribution;
-pub mod hashed;
 pub mod rng;
-pub mod xoroshiro;
 
 pub use rng::VERSION;

@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use super::store;
 use rqps_model::build::Manifest;
-use rqps_model::{bounded, escape, label, units};
+use rqps_model::{bounded, escape, target, units};
 
 pub use unpack::Bundle;
 
@@ -139,7 +139,7 @@ pub struct BundleHead {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BundledTarget {
     /// Its label.
-    #[serde(deserialize_with = "label::checked")]
+    #[serde(deserialize_with = "target::checked_label")]
     pub label: String,
     /// The target word of the plan, without a password.
     pub word: String,

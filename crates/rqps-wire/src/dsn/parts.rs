@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::fault::DsnError;
-use super::name::Dsn;
-use super::scheme::{first_word, known_scheme, names_folder, split_options, variable};
+use crate::dsn::{Dsn, DsnError, first_word, known_scheme, names_folder, split_options, variable};
 use rqps_model::build::Dbms;
 use rqps_model::endpoint::{
     Address, AuthMethods, ChannelBinding, ClientIdentity, Consent, Login, ServerKey, Tls, TlsMode,

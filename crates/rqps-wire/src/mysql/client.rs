@@ -1,11 +1,13 @@
 //! A connection to a MySQL server: requests and replies after the login.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
-use super::binary_row::{self, ColumnType};
-use super::login;
-use super::packet::{self, HEADER, LONGEST};
-use crate::rows::{CollectRows, CountRows, Ids, KeepRows, RowSink};
+use crate::mysql::login;
+use crate::mysql::packet::{self, ColumnType, HEADER, LONGEST};
+use crate::rows::{CollectRows, CountRows, Ids, KeepRows, LastRow, LastRows, RowSink};
 use crate::socket::Channel;
 use crate::{Prepared, Reply, RowTexts, TextRows, Value, ValueType, WireError};
 use rqps_model::endpoint::{Address, Login};
@@ -494,8 +496,6 @@ impl MysqlClient {
     }
 }
 
-mod results;
-
 /// Keeps binary rows as text.
 struct BinaryRows<'a> {
     rows: &'a mut RowTexts,
@@ -510,15 +510,69 @@ impl RowSink for BinaryRows<'_> {
         if first {
             self.columns.clear();
         }
-        let column = binary_row::column_type(body);
+        let column = packet::column_type(body);
         self.columns.extend(column);
         column.is_some()
     }
 
     fn row(&mut self, body: &[u8]) -> bool {
-        binary_row::binary_row(body, &self.columns, self.rows).is_some()
+        packet::binary_row(body, &self.columns, self.rows).is_some()
     }
 }
 
-#[cfg(test)]
-mod tests;
+// Text statements that keep the last row of each result.
+
+impl MysqlClient {
+    /// Runs text (COM_QUERY) and keeps the last row of each of its results.
+    pub fn simple_results(
+        &mut self,
+        sql: &str,
+        results: &mut LastRows,
+    ) -> Result<Reply, WireError> {
+        results.clear();
+        self.command(packet::COM_QUERY, sql.as_bytes())?;
+        let before = self.channel.consumed();
+        let mut reply = Reply::default();
+        while self.kept_result(&mut reply, results.begin())? {}
+        reply.bytes = self.channel.consumed() - before;
+        Ok(reply)
+    }
+
+    /// Reads one result; true if another follows.
+    fn kept_result(&mut self, reply: &mut Reply, result: &mut LastRow) -> Result<bool, WireError> {
+        let length = self.header()?;
+        let first = self.channel.available()[HEADER];
+        if matches!(first, packet::OK | packet::ERR | packet::LOCAL_INFILE) {
+            return self.result(reply, &mut LastOfResult { result });
+        }
+        let Some(columns) = packet::column_count(self.whole(length)?) else {
+            return Err(self.channel.confused("a result without a number of columns"));
+        };
+        self.channel.consume(HEADER + length);
+        reply.result_set = true;
+        for _ in 0..columns {
+            let length = self.header()?;
+            match packet::column_name(self.whole(length)?) {
+                Some(name) => result.column(name),
+                None => return Err(self.channel.confused("invalid definition of a column")),
+            }
+            self.channel.skip(HEADER + length)?;
+        }
+        result.end_columns();
+        self.end_definitions()?;
+        self.result_rows(reply, &mut LastOfResult { result })
+    }
+}
+
+/// Keeps the last row of one result.
+struct LastOfResult<'a> {
+    result: &'a mut LastRow,
+}
+
+impl RowSink for LastOfResult<'_> {
+    const WANTS_ROWS: bool = true;
+
+    fn row(&mut self, body: &[u8]) -> bool {
+        packet::text_values(body, self.result.next_row()).is_some()
+    }
+}

@@ -2,7 +2,6 @@
 //! prepared statement costs one COM_STMT_EXECUTE in one write; the client counts the rows of its
 //! binary result by their headers.
 
-mod binary_row;
 mod client;
 mod login;
 mod packet;

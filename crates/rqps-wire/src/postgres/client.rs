@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::incoming::{header, whole, words};
-use super::message::ParameterForm;
-use super::{login, message};
+use super::login;
+use super::message::{self, ParameterForm};
+use crate::postgres::message::{header, whole, words};
 use crate::rows::{CollectRows, CountRows, Ids, KeepRows, RowSink};
 use crate::socket::Channel;
 use crate::{Prepared, Reply, RowTexts, TextRows, Value, ValueType, WireError};

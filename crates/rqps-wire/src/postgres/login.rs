@@ -5,9 +5,9 @@ use postgres_protocol::authentication::sasl::{
     self, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
 };
 
-use super::incoming::{header, whole};
 use super::message::{HEADER, ServerError, begin, end, text};
 use crate::WireError;
+use crate::postgres::message::{header, whole};
 use crate::socket::Channel;
 use rqps_model::endpoint::{Address, AuthMethods, ChannelBinding, Login};
 

@@ -2,6 +2,7 @@
 
 use std::io::{Error, ErrorKind, Write};
 
+use crate::socket::Channel;
 use crate::{RowTexts, Value, ValueType, WireError};
 use rqps_model::escape;
 
@@ -9,7 +10,7 @@ use rqps_model::escape;
 pub(super) const HEADER: usize = 5;
 
 /// Longest message that is read as a whole, bytes: a value may have 1 GB.
-pub(super) const LONGEST_KEPT: usize = (1 << 30) + 4096;
+const LONGEST_KEPT: usize = (1 << 30) + 4096;
 
 const INT8_OID: u32 = 20;
 const VARCHAR_OID: u32 = 1043;
@@ -398,4 +399,44 @@ impl ServerError {
     pub(super) fn into_wire(self) -> WireError {
         WireError::Server { code: self.code, message: self.message }
     }
+}
+
+// Reads messages, for the login and for the connection after it.
+
+/// Waits for the header of the next message: its type and the length of its body.
+#[inline]
+pub(super) fn header(channel: &mut Channel) -> Result<(u8, usize), WireError> {
+    channel.need(HEADER)?;
+    let bytes = channel.available();
+    let kind = bytes[0];
+    match body_length(bytes) {
+        Some(length) => Ok((kind, length)),
+        None => Err(channel.confused(format!(
+            "message {:?} has an impossible length; is that a Postgres server?",
+            char::from(kind)
+        ))),
+    }
+}
+
+/// Longest error or notice, bytes.
+const LONGEST_WORDS: usize = 16 << 20;
+
+/// As [`whole`], for errors and notices, which are no rows.
+pub(super) fn words(channel: &mut Channel, kind: u8, length: usize) -> Result<&[u8], WireError> {
+    if length > LONGEST_WORDS {
+        return Err(channel.confused(format!("an error or a notice has {length} bytes")));
+    }
+    whole(channel, kind, length)
+}
+
+/// Waits for a whole message, whose header was just read.
+pub(super) fn whole(channel: &mut Channel, kind: u8, length: usize) -> Result<&[u8], WireError> {
+    if length > LONGEST_KEPT {
+        return Err(channel.confused(format!(
+            "message {:?} of {length} bytes is too long; is that a Postgres server?",
+            char::from(kind)
+        )));
+    }
+    channel.need(HEADER + length)?;
+    Ok(&channel.available()[HEADER..HEADER + length])
 }

@@ -2,7 +2,6 @@
 //! and Sync in one write; the client counts the rows of its reply by their headers.
 
 mod client;
-mod incoming;
 mod login;
 mod message;
 

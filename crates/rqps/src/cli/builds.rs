@@ -16,8 +16,8 @@ use rqps_builds::{self as obtain, Cache, ObtainError, PackageClients, Reason, Sa
 use rqps_lab::lab::{self, Event};
 use rqps_lab::plan::words;
 use rqps_model::build::{Build, BuildSource, Dbms};
+use rqps_model::compatible::{NO_ADVICE, OPEN_SOURCE, TERMS};
 use rqps_model::target::Target;
-use rqps_model::terms::{NO_ADVICE, OPEN_SOURCE, TERMS};
 use rqps_model::units;
 use rqps_report::terms_sentence;
 use rqps_results as results;

@@ -11,7 +11,7 @@ use crate::cli::folders::{self, program};
 use crate::cli::parts::{HOSTS, WorkloadArgs};
 use rqps_lab::lab::{self, BlockState, RemoteHosts, SlurmPartition, SshHosts, Transport};
 use rqps_lab::plan::Plan;
-use rqps_model::client_hosts::HostsOfClients;
+use rqps_model::host::HostsOfClients;
 
 /// Maximum number of blocks that a line names; it counts the rest.
 const NAMED: usize = 12;

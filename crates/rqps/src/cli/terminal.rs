@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::cli::args::ProgressForm;
 use rqps_lab::lab::Event;
 use rqps_model::benchmark::RateUnit;
-use rqps_model::load::LoadedFile;
+use rqps_model::run::LoadedFile;
 use rqps_model::{escape, units};
 
 /// Prints a note on standard error, unless notes are off.

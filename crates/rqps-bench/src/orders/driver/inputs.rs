@@ -4,7 +4,7 @@
 use crate::orders::KINDS;
 use crate::orders::schema::{CUSTOMERS, DISTRICTS, ITEMS};
 use rqps_model::datagen::rng::Rng;
-use rqps_model::orders::{OrdersShape, WarehouseSpread};
+use rqps_model::ycsb::{OrdersShape, WarehouseSpread};
 
 /// An item that does not exist.
 const UNUSED_ITEM: u32 = ITEMS + 1;

@@ -32,8 +32,8 @@ use rqps_driver::step::{self, Clients, MakeEvent};
 use rqps_model::benchmark::Workload;
 use rqps_model::dialect::Dialect;
 use rqps_model::metric::Metric;
-use rqps_model::orders::OrdersShape;
 use rqps_model::run::{Outcome, Role};
+use rqps_model::ycsb::OrdersShape;
 
 /// Connections that load warehouses at the same time.
 const PARALLEL: u32 = 4;

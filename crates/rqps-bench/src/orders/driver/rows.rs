@@ -3,8 +3,7 @@
 use crate::orders::driver::inputs::{last_name, non_uniform};
 use crate::orders::schema::{CUSTOMERS, DELIVERED, DISTRICTS, ITEMS};
 use rqps_driver::part::{FieldRow, PartRows};
-use rqps_model::datagen::distribution::Permutation;
-use rqps_model::datagen::hashed::printable;
+use rqps_model::datagen::distribution::{Permutation, printable};
 use rqps_model::datagen::rng::{Rng, StreamKey};
 
 /// The time of all loaded records.

@@ -9,7 +9,7 @@ use super::variables::Variables;
 use crate::pgbench::driver::{CompiledScript, Message, StepScripts};
 use rqps_driver::attempt::{AfterError, ClientEvent, StatementError, Tally};
 use rqps_driver::connection::{Connection, Connector};
-use rqps_model::datagen::xoroshiro::Xoroshiro128;
+use rqps_model::datagen::rng::Xoroshiro128;
 use rqps_model::pgbench::PgbenchProtocol;
 use rqps_text::pgbench::{
     PgbenchAction, PgbenchExpression, PgbenchSleep, PgbenchSql, PgbenchValue, SqlPiece, StoredRow,

@@ -2,10 +2,11 @@
 
 use std::f64::consts::PI;
 
-use super::variables::Variables;
 use PgbenchFunction as F;
 use PgbenchValue::{Boolean, Double, Integer, Null};
-use rqps_model::datagen::xoroshiro::Xoroshiro128;
+
+use super::variables::Variables;
+use rqps_model::datagen::rng::Xoroshiro128;
 use rqps_text::pgbench::{
     PgbenchAction, PgbenchExpression, PgbenchFunction, PgbenchProgram, PgbenchValue,
 };

@@ -27,7 +27,7 @@ use rqps_driver::step::{self, Clients, MakeEvent};
 use rqps_driver::watch::ClientWatch;
 use rqps_host::tree;
 use rqps_model::benchmark::{BenchmarkParameters, LoadBody, Workload};
-use rqps_model::datagen::xoroshiro::Xoroshiro128;
+use rqps_model::datagen::rng::Xoroshiro128;
 use rqps_model::dialect::Dialect;
 use rqps_model::pgbench::{PgbenchLoad, PgbenchProtocol, PgbenchWork};
 use rqps_model::script::{Distribution, Fragment, Operation, Protocol, Script};

@@ -14,11 +14,10 @@ use rqps_model::benchmark::{
     BenchmarkParameters, Group, Phase, RateUnit, Step, StepTurns, Workload,
 };
 use rqps_model::dialect::Dialect;
-use rqps_model::script::{Distribution, Script, ScriptEvent};
+use rqps_model::script::{Distribution, Script, ScriptEvent, StepParameters, StepPurpose};
 use rqps_model::sql_workload::{
     ByDialect, SqlEvent, SqlShape, SqlStatement, SqlStep, TransactionWord,
 };
-use rqps_model::step_parameters::{StepParameters, StepPurpose};
 use rqps_model::value_source::Freshness;
 use rqps_text::{reading, toml_reader, words};
 

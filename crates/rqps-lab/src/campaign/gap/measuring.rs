@@ -14,7 +14,7 @@ use crate::lab::{Event, ExecutionOptions};
 use crate::plan::{Blocks, Plan, PlanDraft};
 use rqps_analysis::VerdictOptions;
 use rqps_dbms::{UserConfigs, config};
-use rqps_model::gap::{GapArm, GapRequest, GapRound, Intervention};
+use rqps_model::bisection::{GapArm, GapRequest, GapRound, Intervention};
 use rqps_model::metric::Metric;
 use rqps_model::run::Dataset;
 use rqps_model::target::Target;

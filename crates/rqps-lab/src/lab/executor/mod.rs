@@ -31,7 +31,7 @@ use crate::lab::{block, prepare};
 use crate::plan::{BlockSpec, Plan, cost, file};
 use rqps_host::disk;
 use rqps_model::block::{BLOCK_FORMAT, BlockReport};
-use rqps_model::session::Session;
+use rqps_model::host::Session;
 use rqps_results::ResultSet;
 
 /// Measures blocks, here or elsewhere. The coordinator keeps `gate.json` and decides which block

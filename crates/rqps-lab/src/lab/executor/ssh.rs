@@ -29,7 +29,7 @@ use crate::lab::ssh::{
 };
 use crate::plan::{BlockSpec, Plan, step_files};
 use rqps_host::host;
-use rqps_model::client_hosts::HostsOfClients;
+use rqps_model::host::HostsOfClients;
 
 /// Starts of a block on hosts that failed; then it is given up.
 const TRIES: u32 = 3;

@@ -2,10 +2,8 @@
 //! them: prepared, parsed each time, or in a pipeline.
 
 use super::{PostgresClient, Sent, Statement};
-use crate::postgres::incoming::{header, whole};
-use crate::postgres::message;
-use crate::results::{LastRow, LastRows};
-use crate::rows::{CountRows, KeepRows};
+use crate::postgres::message::{self, header, whole};
+use crate::rows::{CountRows, KeepRows, LastRow, LastRows};
 use crate::{Prepared, Reply, RowTexts, Value, WireError};
 
 /// Result formats: all text.
