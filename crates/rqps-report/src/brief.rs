@@ -69,19 +69,22 @@ pub fn brief(comparison: &Comparison, place: &BriefPlace) -> String {
     let fixed = head.len() + why.len() + end.len() + 4;
     let (caveats, kinds) = decisive(comparison, undecided.is_some());
     let wanted = rows.len().min(ROWS_LEAST);
-    let caveats: Vec<String> = caveats
-        .iter()
-        .take(CAVEATS.min(LINES.saturating_sub(fixed + wanted).max(1)))
-        .map(|line| form::fitted(line, width))
-        .collect();
-    let room = LINES.saturating_sub(fixed + caveats.len()).min(ROWS).min(rows.len());
+    let most = CAVEATS.min(LINES.saturating_sub(fixed + wanted).max(1));
+    let shown = most.min(caveats.len());
+    // What makes numbers incomparable stands before them.
+    let (loud, caveats): (Vec<_>, Vec<_>) =
+        caveats.into_iter().take(most).partition(|(kind, _)| kind.is_loud());
+    let [loud, caveats] = [loud, caveats]
+        .map(|of| of.iter().map(|(_, line)| form::fitted(line, width)).collect::<Vec<String>>());
+    let room = LINES.saturating_sub(fixed + shown).min(ROWS).min(rows.len());
 
     let mut lines = head;
+    lines.extend(loud);
     lines.push(String::new());
     lines.extend(rows_table(&rows[..room], width));
     let left_out: Vec<String> = [
         Some(format!("{} more", rows.len() - room)).filter(|_| room < rows.len()),
-        Some(counted(kinds - caveats.len(), "further caveat")).filter(|_| caveats.len() < kinds),
+        Some(counted(kinds - shown, "further caveat")).filter(|_| shown < kinds),
     ]
     .into_iter()
     .flatten()
@@ -141,7 +144,7 @@ fn number_of(change: TotalChange, rows: &[Row]) -> Option<String> {
 
 /// Caveats that may overturn a verdict, the gravest first, one line for each kind; and the number
 /// of all kinds. What a line on undecided steps tells is not told again.
-fn decisive(comparison: &Comparison, is_told: bool) -> (Vec<String>, usize) {
+fn decisive(comparison: &Comparison, is_told: bool) -> (Vec<(CaveatKind, String)>, usize) {
     let mut kinds: Vec<(CaveatKind, Vec<&Caveat>)> = Vec::new();
     let told = [CaveatKind::ForeignLoad, CaveatKind::TooFewBlocks];
     let shown = comparison.caveats.iter().filter(|it| !is_told || !told.contains(&it.kind));
@@ -156,7 +159,7 @@ fn decisive(comparison: &Comparison, is_told: bool) -> (Vec<String>, usize) {
     let line = |(kind, all): (CaveatKind, Vec<&Caveat>)| {
         let target = all[0].target.as_ref().filter(|_| all.len() == 1);
         let target = target.map(|it| format!("{it}: ")).unwrap_or_default();
-        format!("! {}: {target}{}", kind.title(), all[0].text)
+        (kind, format!("! {}: {target}{}", kind.title(), all[0].text))
     };
     (kinds.into_iter().filter(|(kind, _)| kind.is_decisive()).map(line).collect(), all)
 }

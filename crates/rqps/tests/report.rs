@@ -1469,12 +1469,15 @@ fn scripts_are_judged_by_what_they_did() {
     let events = of("point-query");
     assert_eq!((events.group, events.rate), (Group::Range, RateUnit::Transactions));
     assert!((rqps(&comparison, "point-query").ratio - 0.7).abs() < 1e-3);
+    let idle = |found: &Comparison| found.caveats.iter().any(|it| it.kind == Kind::NoOperations);
+    assert!(!idle(&comparison), "events are operations");
     // Nothing at all is no ratio.
     for (_, steps) in &mut runs {
         steps.retain(|step| step.name == "point-query");
         steps[0].outcome.events = 0;
     }
     let nothing = compared(&runs);
+    assert!(idle(&nothing));
     let mean = nothing.summary.targets.iter().find_map(|target| target.geomean);
     assert_eq!(mean, None, "{:?}", nothing.summary);
 }
@@ -1759,7 +1762,10 @@ const CASES: &[Case] = &[
         step.outcome.no_ops = 3;
         step.outcome.writes = 1;
     }), "75 % of mysql-8.0.33"),
-    (Kind::NoOperations, |runs| runs[1].1[0].outcome.statements = 0, "in 1 run of a step"),
+    (Kind::NoOperations, |runs| {
+        let outcome = &mut runs[1].1[0].outcome;
+        (outcome.statements, outcome.events) = (0, 0);
+    }, "in 1 run of a step"),
     (Kind::Steal, |runs| each_new_step(runs, |step| step.usage.host.steal = 1.0), "up to 5.0 %"),
     (Kind::ForeignLoad, |runs| each_new_step(runs, |step| step.usage.disturbance =
         Some(Disturbance { foreign_cpu: Some(0.03), ..Disturbance::default() })), "up to 3.0 %"),
@@ -1894,6 +1900,11 @@ fn a_step_with_another_answer_has_no_verdict() {
         let comparison = compare(&dataset, &options).unwrap();
         let first = comparison.caveats.first().map(|caveat| caveat.kind);
         assert_eq!(first, Some(Kind::DifferentAnswers));
+        // The answer in twenty lines has it before the first number, too.
+        let place = rqps_report::BriefPlace { width: 100, folder: None, page: None };
+        let brief = rqps_report::brief(&comparison, &place);
+        let at = |words: &str| brief.find(words).unwrap_or_else(|| panic!("{words}: {brief}"));
+        assert!(at("! Targets that answer differently") < at("\nverdict "), "{brief}");
         let void = |step: &&StepComparison| step.targets[1].is_void(Metric::Rate);
         comparison.steps.iter().filter(void).map(|step| step.name.clone()).collect()
     };

@@ -219,7 +219,9 @@ fn errors(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
 fn no_operations(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     let found = evidence.each_step(target, |records| {
         let measured = records.iter().filter(|record| record.imported.is_none());
-        let idle = measured.filter(|record| record.outcome.statements == 0).count();
+        let idle = measured
+            .filter(|record| record.outcome.statements == 0 && record.outcome.events == 0)
+            .count();
         (idle > 0).then_some(idle as f64)
     });
     worst(CaveatKind::NoOperations, label, found, |runs| {
