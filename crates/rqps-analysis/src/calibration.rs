@@ -6,8 +6,8 @@ use std::f64::consts::SQRT_2;
 
 use serde::Serialize;
 use statrs::distribution::{Binomial, ChiSquared, ContinuousCDF, DiscreteCDF, FisherSnedecor};
-use thiserror::Error;
 
+use super::compare::AnalyzeError;
 use super::comparison::{Comparison, RunFacts, StepComparison};
 use rqps_model::benchmark::Group;
 use rqps_model::gate::{
@@ -29,17 +29,6 @@ const BLOCKS_MOST: u32 = 999;
 /// A slot effect below this p breaks the design: which target comes first decides.
 pub const SLOT_ALPHA: f64 = 0.01;
 
-/// The reason why an A/A run gives no calibration.
-#[derive(Debug, Error, PartialEq, Eq)]
-pub enum CalibrationError {
-    /// Not one target twice.
-    #[error("calibrate: an A/A run has two targets, and this one has {0}")]
-    Targets(usize),
-    /// Nothing to take a spread from.
-    #[error("calibrate: no step has two blocks in which both sides completed it")]
-    TooFew,
-}
-
 /// The calibration by an A/A run. `comparison` was made of `dataset`; `word` is the target as
 /// given.
 ///
@@ -50,9 +39,10 @@ pub fn calibrate(
     dataset: &Dataset,
     comparison: &Comparison,
     word: &str,
-) -> Result<Calibration, CalibrationError> {
+) -> Result<Calibration, AnalyzeError> {
     let (2, Some(run)) = (comparison.targets.len(), dataset.runs.first()) else {
-        return Err(CalibrationError::Targets(comparison.targets.len()));
+        let why = "calibrate: an A/A run has two targets, and this one has";
+        return Err(AnalyzeError(format!("{why} {}", comparison.targets.len())));
     };
     let steps: Vec<StepNoise> = comparison
         .steps
@@ -65,7 +55,10 @@ pub fn calibrate(
         })
         .collect();
     let blocks = steps.iter().map(|step| step.differences.len()).max();
-    let Some(blocks) = blocks else { return Err(CalibrationError::TooFew) };
+    let Some(blocks) = blocks else {
+        let why = "calibrate: no step has two blocks in which both sides completed it";
+        return Err(AnalyzeError(why.to_owned()));
+    };
     let gates: Vec<&HostLog> = dataset.gates.values().collect();
     let record = &run.record;
     Ok(Calibration {
@@ -364,17 +357,6 @@ fn paired_t(values: &[f64]) -> Option<(f64, f64, f64)> {
 /// An estimated variance is taken at the upper end of its 90 % range.
 const CONFIDENCE: f64 = 0.9;
 
-/// The reason why runs do not tell the layout noise.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum LayoutError {
-    /// Too few builds.
-    #[error("layout: two builds are the fewest, and these runs have {0}")]
-    Builds(usize),
-    /// Nothing to take a spread from.
-    #[error("layout: no step has two blocks in which all builds completed it")]
-    TooFew,
-}
-
 /// The rates of relinked builds. `word` is the target without an order of linking.
 ///
 /// # Errors
@@ -384,10 +366,11 @@ pub fn layout_rates(
     dataset: &Dataset,
     comparison: &Comparison,
     word: &str,
-) -> Result<LayoutRates, LayoutError> {
+) -> Result<LayoutRates, AnalyzeError> {
     let layouts = comparison.targets.len();
     let Some(run) = dataset.runs.first().filter(|_| layouts > 1) else {
-        return Err(LayoutError::Builds(layouts));
+        let why = "layout: two builds are the fewest, and these runs have";
+        return Err(AnalyzeError(format!("{why} {layouts}")));
     };
     let of = |step: &StepComparison| {
         let rates = rates(comparison, step);
@@ -396,7 +379,8 @@ pub fn layout_rates(
     };
     let steps: Vec<LayoutStep> = comparison.steps.iter().filter_map(of).collect();
     if steps.is_empty() {
-        return Err(LayoutError::TooFew);
+        let why = "layout: no step has two blocks in which all builds completed it";
+        return Err(AnalyzeError(why.to_owned()));
     }
     let finished = dataset.runs.iter().filter_map(|run| run.record.finished.clone()).max();
     Ok(LayoutRates {

@@ -21,24 +21,16 @@ use rqps_model::verdict::LookSchedule;
 use rqps_stats::parallel;
 use rqps_stats::summary::median;
 
-/// The reason why nothing can be compared.
-#[derive(Debug, Error)]
-pub enum AnalyzeError {
-    /// No run folder in the input.
-    #[error(
-        "compare: no run in these folders; resume one with `rqps run --resume`, or name a folder \
-         that holds run folders"
-    )]
-    NoRuns,
-    /// The baseline that was asked for is not among the targets.
-    #[error("compare with baseline `{baseline}`: no such target; these folders hold {}",
-            labels.join(", "))]
-    UnknownBaseline {
-        /// The label as given.
-        baseline: String,
-        /// The labels there are.
-        labels: Vec<String>,
-    },
+/// The reason why nothing can be computed from runs.
+#[derive(Debug, Error, PartialEq)]
+#[error("{0}")]
+pub struct AnalyzeError(pub(super) String);
+
+/// No run folder in the input.
+fn no_runs() -> AnalyzeError {
+    let why = "compare: no run in these folders; resume one with `rqps run --resume`, or name a \
+               folder that holds run folders";
+    AnalyzeError(why.to_owned())
 }
 
 /// The measurements of the steps of one run, in their order.
@@ -81,7 +73,7 @@ pub fn compare_measured(
         passes.push((with_runs(dataset, runs), std::mem::replace(&mut measured, rest)));
     }
     let mut passes = passes.into_iter();
-    let Some((first, measured)) = passes.next() else { return Err(AnalyzeError::NoRuns) };
+    let Some((first, measured)) = passes.next() else { return Err(no_runs()) };
     let mut comparison = compare_alike(&first, measured, options, extensions)?;
     for (part, measured) in passes {
         // Without runs of the baseline in this pass, its first target is the baseline.
@@ -216,7 +208,7 @@ fn ordered_labels(dataset: &Dataset, baseline: Option<&str>) -> Result<Vec<Strin
     let mut known = BTreeSet::new();
     let new = named.filter(|label| known.insert(label.as_str()));
     let mut labels: Vec<String> = new.cloned().collect();
-    let Some(first) = labels.first().cloned() else { return Err(AnalyzeError::NoRuns) };
+    let Some(first) = labels.first().cloned() else { return Err(no_runs()) };
     let baseline = baseline.unwrap_or(&first);
     match labels.iter().position(|label| label == baseline) {
         Some(place) => {
@@ -224,7 +216,10 @@ fn ordered_labels(dataset: &Dataset, baseline: Option<&str>) -> Result<Vec<Strin
             labels.insert(0, baseline);
             Ok(labels)
         }
-        None => Err(AnalyzeError::UnknownBaseline { baseline: baseline.to_owned(), labels }),
+        None => Err(AnalyzeError(format!(
+            "compare with baseline `{baseline}`: no such target; these folders hold {}",
+            labels.join(", ")
+        ))),
     }
 }
 

@@ -80,6 +80,7 @@ pub fn assess(fresh: &Comparison, tripped: &[Finding]) -> Assessment {
 }
 
 /// What the fresh data say of one finding.
+#[derive(Default)]
 struct FreshEstimate {
     ratio: Option<f64>,
     interval: Option<rqps_stats::Interval>,
@@ -94,29 +95,19 @@ struct FreshEstimate {
 
 impl FreshEstimate {
     fn of(fresh: &Comparison, finding: &Finding) -> FreshEstimate {
-        let none = FreshEstimate {
-            ratio: None,
-            interval: None,
-            values: 0,
-            pairs: 0,
-            p: 1.0,
-            is_none: false,
-            between: None,
-        };
+        let none = FreshEstimate { p: 1.0, ..FreshEstimate::default() };
         if finding.step.is_empty() {
             let all = fresh.summary.targets.iter().find(|it| it.label == finding.target);
             let Some(mean) = all.and_then(|it| it.geomean) else { return none };
-            let Some(test) = mean.test else {
-                return FreshEstimate { ratio: Some(mean.ratio), ..none };
-            };
+            let mean_only = FreshEstimate { ratio: Some(mean.ratio), ..none };
+            let Some(test) = mean.test else { return mean_only };
             return FreshEstimate {
-                ratio: Some(mean.ratio),
                 interval: Some(test.interval),
                 values: test.blocks,
                 pairs: test.blocks,
                 p: if mean.ratio < 1.0 { test.p_treat } else { 1.0 },
                 is_none: test.interval.low > 1.0 - fresh.rules.delta / 2.0,
-                between: None,
+                ..mean_only
             };
         }
         let metric = finding.metric.unwrap_or(Metric::Rate);

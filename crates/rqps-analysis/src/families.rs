@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use thiserror::Error;
 
+use super::compare::AnalyzeError;
 use super::comparison::{Comparison, Relative, StepComparison};
 use super::history::family_of;
 use super::measurement::Measurement;
@@ -34,32 +34,6 @@ pub struct FamilyPart {
     pub measured: Vec<Measured>,
 }
 
-/// A list of baselines that does not fit the targets.
-#[derive(Debug, Error, PartialEq)]
-pub enum FamilyError {
-    /// No target has the label.
-    #[error("compare with baseline `{baseline}`: no such target; these folders hold {labels}")]
-    Unknown {
-        /// The label.
-        baseline: String,
-        /// The labels with their families.
-        labels: String,
-    },
-    /// Two baselines are of one family.
-    #[error(
-        "compare with baselines `{first}` and `{second}`: both are {family}; name one baseline for \
-         each DBMS and storage engine"
-    )]
-    Twice {
-        /// The first one named.
-        first: String,
-        /// The other one.
-        second: String,
-        /// The family of both.
-        family: String,
-    },
-}
-
 /// Divides runs and their measurements by the family of their target. Families come in the order of
 /// their first targets in the plan, and runs keep their order.
 ///
@@ -69,7 +43,7 @@ pub fn by_family(
     dataset: Dataset,
     measured: Vec<Measured>,
     baselines: &[String],
-) -> Result<Vec<FamilyPart>, FamilyError> {
+) -> Result<Vec<FamilyPart>, AnalyzeError> {
     let Dataset { hosts, tunings, runs, gates } = dataset;
     let families = families(&runs);
     let chosen = baseline_by_family(&families, baselines)?;
@@ -139,20 +113,22 @@ fn families(runs: &[Run]) -> Vec<(String, String)> {
 fn baseline_by_family(
     families: &[(String, String)],
     baselines: &[String],
-) -> Result<BTreeMap<String, String>, FamilyError> {
+) -> Result<BTreeMap<String, String>, AnalyzeError> {
     let mut chosen: BTreeMap<String, String> = BTreeMap::new();
     for baseline in baselines {
         let Some((_, family)) = families.iter().find(|(label, _)| label == baseline) else {
             let labels: Vec<String> =
                 families.iter().map(|(label, family)| format!("{label} ({family})")).collect();
-            return Err(FamilyError::Unknown {
-                baseline: baseline.clone(),
-                labels: labels.join(", "),
-            });
+            return Err(AnalyzeError(format!(
+                "compare with baseline `{baseline}`: no such target; these folders hold {}",
+                labels.join(", ")
+            )));
         };
         if let Some(first) = chosen.insert(family.clone(), baseline.clone()) {
-            let (second, family) = (baseline.clone(), family.clone());
-            return Err(FamilyError::Twice { first, second, family });
+            return Err(AnalyzeError(format!(
+                "compare with baselines `{first}` and `{baseline}`: both are {family}; name one \
+                 baseline for each DBMS and storage engine"
+            )));
         }
     }
     Ok(chosen)

@@ -227,10 +227,8 @@ fn writers(comparison: &Comparison) -> Option<Table> {
             Ok(values) => Cell::number(values[place] as f64 / 1e3, Digits::Fixed(1), "us"),
             Err(why) => Cell::missing(why.clone()),
         };
-        let target_rate = match writer.target_per_second {
-            Some(rate) => Cell::number(rate, Digits::Fixed(0), "o/s"),
-            None => Cell::missing("no limit"),
-        };
+        let target_rate =
+            Cell::number_or(writer.target_per_second, Digits::Fixed(0), "o/s", "no limit");
         rows.push(vec![
             absolute(target, Metric::WriterRate, Metric::WriterRate.digits()),
             target_rate,

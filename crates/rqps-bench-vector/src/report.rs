@@ -98,13 +98,12 @@ fn drops_section(
         };
         format!("{}: recall {baseline:.4} -> {now:.4} in {} ({sure})", drop.label, drop.step)
     };
-    (!drops.is_empty()).then(|| Section {
-        id,
-        heading: heading.to_owned(),
-        blocks: vec![
-            Block::Paragraph(text.to_owned()),
-            Block::List(drops.iter().map(line).collect()),
-        ],
+    (!drops.is_empty()).then(|| {
+        Section::new(
+            id,
+            heading.to_owned(),
+            vec![Block::Paragraph(text.to_owned()), Block::List(drops.iter().map(line).collect())],
+        )
     })
 }
 
@@ -139,11 +138,7 @@ fn best(comparison: &Comparison, curves: &[Curve]) -> Option<Section> {
          as near as the true k-th counts."
             .to_owned(),
     ));
-    Some(Section {
-        id: "best-for-recall",
-        heading: "Best QPS for a given recall".to_owned(),
-        blocks,
-    })
+    Some(Section::new("best-for-recall", "Best QPS for a given recall", blocks))
 }
 
 fn best_row(comparison: &Comparison, curve: &Curve, target: f64) -> Vec<Cell> {
@@ -171,10 +166,7 @@ fn best_row(comparison: &Comparison, curve: &Curve, target: f64) -> Vec<Cell> {
         wanted,
         with_mean(comparison, point, point.recall, Digits::Fixed(3), ""),
         with_mean(comparison, point, point.rate, Digits::Fixed(0), "qps"),
-        match point.seconds_to_build() {
-            Some(seconds) => Cell::number(seconds, Digits::Fixed(1), "s"),
-            None => Cell::missing("no build time"),
-        },
+        Cell::number_or(point.seconds_to_build(), Digits::Fixed(1), "s", "no build time"),
         Cell::text(format!("{}({})", curve.label, point.point.parameters())),
         Cell::number(choice.tied.len() as f64, Digits::Fixed(0), ""),
         cheapest,
@@ -346,10 +338,7 @@ fn point_table(comparison: &Comparison, curves: &[&Curve], clients: u32) -> Tabl
 }
 
 fn maybe(number: Option<f64>, digits: Digits, unit: &'static str) -> Cell {
-    match number {
-        Some(number) => Cell::number(number, digits, unit),
-        None => Cell::missing("not measured"),
-    }
+    Cell::number_or(number, digits, unit, "not measured")
 }
 
 /// The cost of each index.

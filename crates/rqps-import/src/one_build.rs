@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::format::{Across, ImportError, Notice, NoticeKind};
+use super::format::{Across, ImportError};
 use super::published::{Published, PublishedRun, add_file, annotate};
 use super::tag;
 use rqps_model::benchmark::RateUnit;
@@ -35,8 +35,7 @@ pub(crate) fn join_builds(published: &mut Published) -> BTreeMap<String, String>
             "its rates are those of {first} in all {steps} steps that both have: one build, \
              imported as {first}"
         );
-        let notice = Notice { kind: NoticeKind::Note, file: label.clone(), line: None, text };
-        published.notices.push(notice);
+        published.note(&label, text);
         move_into(published, &label, &first);
         joined.insert(label, first);
     }

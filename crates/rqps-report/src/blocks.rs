@@ -33,8 +33,7 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
         blocks.extend(sittings(gate));
         blocks.extend(stops(gate));
     }
-    let heading = "Blocks and host".to_owned();
-    (!blocks.is_empty()).then_some(Section { id: "blocks", heading, blocks })
+    (!blocks.is_empty()).then_some(Section::new("blocks", "Blocks and host", blocks))
 }
 
 fn canaries(gate: &HostLog, in_turns: bool) -> Vec<Block> {
@@ -305,9 +304,8 @@ fn carry_over_sentence(comparison: &Comparison) -> String {
 }
 
 fn cells(of: &TurnScatter) -> Vec<Cell> {
-    let percent = |ln: Option<f64>, why: &str| match ln {
-        Some(ln) => Cell::text(format!("{:.2} %", 100.0 * ln.exp_m1())),
-        None => Cell::missing(why),
+    let percent = |ln: Option<f64>, why: &str| {
+        Cell::text_or(ln.map(|ln| format!("{:.2} %", 100.0 * ln.exp_m1())), why)
     };
     vec![
         Cell::number(of.slice_ms, Digits::Significant(3), "ms"),
@@ -394,10 +392,7 @@ fn evenness_cells(target: &TargetResult) -> Option<Vec<Cell>> {
     }
     let middle = |get: fn(&Evenness) -> f64| {
         let numbers: Vec<f64> = evenness.iter().map(get).collect();
-        match median(&numbers) {
-            Some(number) => Cell::number(number, Digits::Fixed(3), "ratio"),
-            None => Cell::missing("the window is too short"),
-        }
+        Cell::number_or(median(&numbers), Digits::Fixed(3), "ratio", "the window is too short")
     };
     let most = |get: fn(&Evenness) -> usize| {
         let most = evenness.iter().map(get).max().unwrap_or(0);
@@ -413,10 +408,7 @@ fn evenness_cells(target: &TargetResult) -> Option<Vec<Cell>> {
         middle(|evenness| evenness.p5),
         most(|evenness| evenness.stall_seconds),
         most(|evenness| evenness.longest_stall),
-        match median(&cuts) {
-            Some(seconds) => Cell::number(seconds, Digits::Fixed(0), "s"),
-            None => Cell::missing("the window is shorter than 20 s"),
-        },
+        Cell::number_or(median(&cuts), Digits::Fixed(0), "s", "the window is shorter than 20 s"),
         match median(&drifts) {
             Some(share) => Cell::text(format!("{:+.1} %", 100.0 * share)),
             None => Cell::missing("the window is shorter than 60 s"),

@@ -229,11 +229,7 @@ pub(super) fn page_document(
     let mut sections = vec![verdict(comparison)];
     sections.extend(loud_caveats(comparison));
     match chart::overview(comparison) {
-        Some(heat) => sections.push(Section {
-            id: "overview",
-            heading: "Overview".to_owned(),
-            blocks: vec![Block::Heat(heat)],
-        }),
+        Some(heat) => sections.push(Section::new("overview", "Overview", vec![Block::Heat(heat)])),
         None => sections.push(tables::rates(comparison)),
     }
     sections.extend(history::of_report(comparison, Metric::Rate));
@@ -346,8 +342,7 @@ fn verdict_details(comparison: &Comparison) -> Option<Section> {
     if !targets.is_empty() {
         blocks.push(Block::Table(verdicts::counts(targets)));
     }
-    let heading = "Verdicts in detail".to_owned();
-    (!blocks.is_empty()).then_some(Section { id: "verdicts", heading, blocks })
+    (!blocks.is_empty()).then_some(Section::new("verdicts", "Verdicts in detail", blocks))
 }
 
 /// The rule with its figures, then the definitions of the numbers.
@@ -362,16 +357,14 @@ fn groups(comparison: &Comparison) -> Option<Section> {
     let mut blocks: Vec<Block> =
         timeline::relative_rates(comparison).into_iter().map(Block::Chart).collect();
     blocks.extend(tables::summary(comparison).into_iter().flat_map(|section| section.blocks));
-    let heading = "Relative rate by group".to_owned();
-    (!blocks.is_empty()).then_some(Section { id: "groups", heading, blocks })
+    (!blocks.is_empty()).then_some(Section::new("groups", "Relative rate by group", blocks))
 }
 
 /// Each step, folded.
 fn steps(comparison: &Comparison, dataset: &Dataset, seconds: &SecondsOf) -> Option<Section> {
     let fold = |step| Block::Fold(step_fold(comparison, dataset, step, seconds));
     let blocks = parallel::map(comparison.steps.iter().collect(), fold);
-    let heading = "Steps one by one".to_owned();
-    (!blocks.is_empty()).then_some(Section { id: "steps", heading, blocks })
+    (!blocks.is_empty()).then_some(Section::new("steps", "Steps one by one", blocks))
 }
 
 fn step_fold(

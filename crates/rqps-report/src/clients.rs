@@ -105,9 +105,8 @@ fn cells(comparison: &Comparison, host: &str) -> Vec<Cell> {
     let most = |get: &dyn Fn(&ClientHostRecord) -> Option<f64>| {
         largest(records(comparison).filter(|record| record.host == host), get)
     };
-    let number = |value: Option<f64>, digits: Digits, unit: &'static str| match value {
-        Some(value) => Cell::number(value, digits, unit),
-        None => Cell::missing("the steps do not wait for their clients to be ready"),
+    let number = |value: Option<f64>, digits: Digits, unit: &'static str| {
+        Cell::number_or(value, digits, unit, "the steps do not wait for their clients to be ready")
     };
     let percent = |share: Option<f64>| match share.filter(|share| share.is_finite()) {
         Some(share) => Cell::text(format!("{:.0} %", 100.0 * share)),
@@ -162,11 +161,7 @@ pub(super) fn scaling_section(comparison: &Comparison) -> Option<Section> {
             blocks.extend(own)
         }
     }
-    (!families.is_empty()).then(|| Section {
-        id: "scaling",
-        heading: "Scaling over client counts".to_owned(),
-        blocks,
-    })
+    (!families.is_empty()).then(|| Section::new("scaling", "Scaling over client counts", blocks))
 }
 
 /// Steps by their names without counts, in the order of the comparison.

@@ -83,7 +83,6 @@ const BESIDE: [Count; 4] = [
 /// One row for each step and target, with the verdicts on its rate where that was measured. Of many
 /// targets, narrow tables first.
 fn totals(comparison: &Comparison, rates: Option<&Comparison>, extent: Extent) -> Section {
-    let heading = "Instructions per operation".to_owned();
     let mut blocks = Vec::new();
     if ladder::is_ladder(comparison) {
         blocks = narrow_totals(comparison);
@@ -99,7 +98,7 @@ fn totals(comparison: &Comparison, rates: Option<&Comparison>, extent: Extent) -
         blocks.push(alone(comparison));
     }
     blocks.extend(uncounted(comparison));
-    Section { id: "instructions", heading, blocks }
+    Section::new("instructions", "Instructions per operation", blocks)
 }
 
 /// A narrow table for each count. Steps in which no target executes an instruction per operation in
@@ -338,8 +337,7 @@ pub(super) fn functions(comparison: &Comparison, extent: Extent) -> Option<Secti
         let summaries: Vec<String> = summaries.collect();
         blocks = if summaries.is_empty() { Vec::new() } else { vec![Block::List(summaries)] };
     }
-    let heading = "Functions that changed".to_owned();
-    (!blocks.is_empty()).then_some(Section { id: "functions", heading, blocks })
+    (!blocks.is_empty()).then_some(Section::new("functions", "Functions that changed", blocks))
 }
 
 /// The functions of one step and target, under a sentence, and those of other threads. Nothing for

@@ -139,9 +139,14 @@ impl Mark {
 }
 
 impl Section {
+    /// A section under its heading.
+    pub fn new(id: &'static str, heading: impl Into<String>, blocks: Vec<Block>) -> Section {
+        Section { id, heading: heading.into(), blocks }
+    }
+
     /// What a reader must know of the other sections.
     pub fn how_to_read(id: &'static str, rules: Vec<String>) -> Section {
-        Section { id, heading: "How to read this".to_owned(), blocks: vec![Block::List(rules)] }
+        Section::new(id, "How to read this", vec![Block::List(rules)])
     }
 }
 
@@ -188,6 +193,29 @@ impl Cell {
     /// A number cell.
     pub fn number(number: f64, digits: Digits, unit: &'static str) -> Cell {
         Cell { unit, ..Cell::of(CellValue::Number(number, digits)) }
+    }
+
+    /// A number, or the reason why it is missing.
+    pub fn number_or(
+        value: Option<f64>,
+        digits: Digits,
+        unit: &'static str,
+        why: impl Into<String>,
+    ) -> Cell {
+        value.map_or_else(|| Cell::missing(why), |value| Cell::number(value, digits, unit))
+    }
+
+    /// Text, or the reason why it is missing.
+    pub fn text_or(text: Option<impl Into<String>>, why: impl Into<String>) -> Cell {
+        text.map_or_else(|| Cell::missing(why), Cell::text)
+    }
+
+    /// A probability, or the reason why it is missing.
+    pub fn probability(p: Option<f64>, why: &str) -> Cell {
+        match p {
+            Some(p) if p < 0.0001 => Cell::text("<0.0001"),
+            p => Cell::number_or(p, Digits::Fixed(4), "probability", why),
+        }
     }
 
     /// A missing value and the reason.

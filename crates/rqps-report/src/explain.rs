@@ -83,8 +83,7 @@ pub(super) fn server_settings(comparison: &Comparison) -> Option<Section> {
             blocks.push(Block::Paragraph(text));
         }
     }
-    let heading = "Settings of the servers".to_owned();
-    Some(Section { id: "server-settings", heading, blocks })
+    Some(Section::new("server-settings", "Settings of the servers", blocks))
 }
 
 /// Facts about the explained step.

@@ -78,11 +78,7 @@ pub(crate) fn section(comparison: &Comparison, own: &[&Sections]) -> Section {
     }
     add("rqps", distinct(&comparison.runs, |run| run.rqps_version.clone()));
     let legend = builds(comparison);
-    Section {
-        id: "facts",
-        heading: String::new(),
-        blocks: vec![Block::Facts(facts), Block::Table(legend)],
-    }
+    Section::new("facts", "", vec![Block::Facts(facts), Block::Table(legend)])
 }
 
 /// Benchmark, scale, host and time, each in a few words.
@@ -406,11 +402,8 @@ pub(crate) fn status(status: &Status) -> String {
 pub(super) fn remarks_section(comparison: &Comparison) -> Option<Section> {
     let points: Vec<String> =
         comparison.remarks.iter().map(|remark| point(comparison, remark)).collect();
-    (!points.is_empty()).then(|| Section {
-        id: "remarks",
-        heading: "Published remarks".to_owned(),
-        blocks: vec![Block::List(points)],
-    })
+    (!points.is_empty())
+        .then(|| Section::new("remarks", "Published remarks", vec![Block::List(points)]))
 }
 
 fn point(comparison: &Comparison, remark: &Remark) -> String {
@@ -450,11 +443,7 @@ pub(crate) fn terms_section(comparison: &Comparison) -> Option<Section> {
         .map(|(terms, labels)| format!("{}: {}", labels.join(", "), sentence(terms)))
         .collect();
     points.push(NO_ADVICE.to_owned());
-    Some(Section {
-        id: "terms",
-        heading: "Terms of publication".to_owned(),
-        blocks: vec![Block::List(points)],
-    })
+    Some(Section::new("terms", "Terms of publication", vec![Block::List(points)]))
 }
 
 /// A vendor's terms in a sentence.

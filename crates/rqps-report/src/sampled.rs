@@ -67,11 +67,7 @@ fn columns() -> Vec<Column> {
 
 fn cells(change: &SampledChange, it: &SampledFunction) -> Vec<Cell> {
     let time = |value: f64| Cell::number(value, Digits::Fixed(3), "us/op");
-    let q = |q: Option<f64>| match q {
-        Some(q) if q < 0.0001 => Cell::text("<0.0001"),
-        Some(q) => Cell::number(q, Digits::Fixed(4), "probability"),
-        None => Cell::missing("too few samples"),
-    };
+    let q = |q: Option<f64>| Cell::probability(q, "too few samples");
     vec![
         time(it.difference()).within(it.interval),
         Cell::text(format!("{:+.2} %", 100.0 * it.difference() / change.baseline_total)),
@@ -231,11 +227,7 @@ fn waits_cells(it: &SampledWait) -> Vec<Cell> {
         time(it.difference()).within(it.test.map(|test| test.interval)),
         time(it.baseline),
         time(it.target),
-        match it.test {
-            Some(test) if test.q < 0.0001 => Cell::text("<0.0001"),
-            Some(test) => Cell::number(test.q, Digits::Fixed(4), "probability"),
-            None => Cell::missing("too rarely seen"),
-        },
+        Cell::probability(it.test.map(|test| test.q), "too rarely seen"),
         Cell::text(it.name.clone()),
     ]
 }

@@ -282,8 +282,7 @@ pub fn summary(comparison: &Comparison) -> Option<Section> {
         return None;
     }
     blocks.push(Block::Table(Table { caption, columns, rows }));
-    let heading = "Relative rates by group".to_owned();
-    Some(Section { id: "summary", heading, blocks })
+    Some(Section::new("summary", "Relative rates by group", blocks))
 }
 
 /// The layout of published o.met files: for each step the absolute values, then those relative to
@@ -297,11 +296,8 @@ pub fn efficiency(comparison: &Comparison) -> Option<Section> {
             blocks.extend(tables);
         }
     }
-    (!blocks.is_empty()).then(|| Section {
-        id: "efficiency",
-        heading: "Efficiency: cost per operation".to_owned(),
-        blocks,
-    })
+    (!blocks.is_empty())
+        .then(|| Section::new("efficiency", "Efficiency: cost per operation", blocks))
 }
 
 /// One step: absolute values, then those relative to the baseline. A target has no row if it was
@@ -472,9 +468,6 @@ pub fn details(comparison: &Comparison) -> Option<Section> {
     let named = comparison.steps.iter().filter(|step| !step.detail.is_empty());
     let facts: Vec<(String, String)> =
         named.map(|step| (step.name.clone(), step.detail.clone())).collect();
-    (!facts.is_empty()).then(|| Section {
-        id: "details",
-        heading: "Step definitions".to_owned(),
-        blocks: vec![Block::Facts(facts)],
-    })
+    (!facts.is_empty())
+        .then(|| Section::new("details", "Step definitions", vec![Block::Facts(facts)]))
 }

@@ -93,8 +93,8 @@ pub(super) fn differences(comparison: &Comparison, target: usize, label: &str) -
         let first = [Cell::text(judgement.verdict.name()), ratio(relative)];
         let rest = [
             Cell::number(relative.pairs as f64, Digits::Fixed(0), ""),
-            p_value(test.map(|test| test.q_treat)),
-            p_value(test.map(|test| test.q_zero)),
+            Cell::probability(test.map(|test| test.q_treat), "no test"),
+            Cell::probability(test.map(|test| test.q_zero), "no test"),
             Cell::text(step.name.clone()),
             Cell::text(explained(&target.explanations, &judgement.reasons)),
         ];
@@ -155,10 +155,7 @@ fn open_table(found: &[Judged<'_>], label: &str) -> Option<Table> {
             Cell::text(judgement.verdict.name()),
             ratio(relative),
             Cell::number(relative.pairs as f64, Digits::Fixed(0), ""),
-            match test {
-                Some(test) => Cell::text(format!("{:.1} %", 100.0 * test.mde)),
-                None => Cell::missing("no test"),
-            },
+            Cell::text_or(test.map(|test| format!("{:.1} %", 100.0 * test.mde)), "no test"),
             match needed {
                 Some(pairs) => Cell::number(f64::from(pairs), Digits::Fixed(0), "pairs"),
                 None => Cell::missing("no sample size is sure to decide it"),
@@ -181,14 +178,6 @@ fn open_table(found: &[Judged<'_>], label: &str) -> Option<Table> {
         ],
         rows,
     })
-}
-
-fn p_value(p: Option<f64>) -> Cell {
-    match p {
-        Some(p) if p < 0.0001 => Cell::text("<0.0001"),
-        Some(p) => Cell::number(p, Digits::Fixed(4), "probability"),
-        None => Cell::missing("no test"),
-    }
 }
 
 /// `server_cpu_us/o x1.09 [1.07, 1.11]`, and notes on the verdict.

@@ -72,12 +72,7 @@ pub fn read_ledger(path: &Path) -> Result<Vec<SittingScatter>, ResultsError> {
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let fault = |line: usize, why: String| ResultsError::Malformed {
-        path: path.to_owned(),
-        line,
-        field: None,
-        why,
-    };
+    let fault = |line: usize, why: String| ResultsError::malformed(path, line, None, why);
     let text = bounded::text(path, bounded::WRITTEN_MAX);
     let text = text.map_err(|error| fault(0, error.to_string()))?;
     gate::parse_ledger(&text).map_err(|LedgerFault { line, why }| fault(line, why))

@@ -150,7 +150,7 @@ impl<L: CampaignLog> CampaignFolder<L> {
         let log: L =
             log.ok_or_else(|| ResultsError::io("read", &file)(ErrorKind::NotFound.into()))?;
         if let Some(why) = log.fault() {
-            return Err(ResultsError::Malformed { path: file, line: 0, field: None, why });
+            return Err(ResultsError::malformed(&file, 0, None, why));
         }
         Ok(CampaignFolder { path: path.to_owned(), log })
     }

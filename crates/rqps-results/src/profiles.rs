@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flate2::Compression;
-use flate2::read::{GzDecoder, MultiGzDecoder};
+use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
 use super::read::ResultsError;
@@ -45,24 +45,25 @@ pub(super) fn attach_callgrind(folder: &Path, step: &mut StepRecord) -> Result<(
         return Ok(());
     }
     let path = folder.join(callgrind_name(step));
-    let file = match bounded::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(ResultsError::io("open", &path)(error)),
-    };
-    let mut text = String::new();
-    MultiGzDecoder::new(file)
-        .take(TEXT_MAX)
-        .read_to_string(&mut text)
-        .map_err(ResultsError::io("read", &path))?;
-    let profile = parse_callgrind(&text).map_err(|(line, why)| {
-        let path = path.clone();
-        ResultsError::Malformed { path, line, field: None, why }
-    })?;
+    let Some(text) = unpacked(&path)? else { return Ok(()) };
+    let profile = parse_callgrind(&text)
+        .map_err(|(line, why)| ResultsError::malformed(&path, line, None, why))?;
     if let Some(counted) = &mut step.counted {
         counted.profile = Some(Arc::new(profile));
     }
     Ok(())
+}
+
+/// The text of a profile; `None` if its file is gone.
+fn unpacked(path: &Path) -> Result<Option<String>, ResultsError> {
+    let file = match bounded::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(ResultsError::io("open", path)(error)),
+    };
+    let (mut text, mut packed) = (String::new(), MultiGzDecoder::new(file).take(TEXT_MAX));
+    packed.read_to_string(&mut text).map_err(ResultsError::io("read", path))?;
+    Ok(Some(text))
 }
 
 /// Events of caches of the first level, of caches of the last level, and of branches, as callgrind
@@ -357,9 +358,6 @@ fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
 // The sampled stacks of a step: `steps/NN-NAME.folded.gz`, a line `outer;inner;innermost SAMPLES`
 // for each stack, as tools for flame graphs read it.
 
-/// Characters of a profile at most.
-const FOLDED_TEXT_MAX: u64 = 512 << 20;
-
 /// Name of the file in the folder of steps.
 pub(super) fn folded_name(step: &StepRecord) -> String {
     format!("{:02}-{}.folded.gz", step.index, step.name)
@@ -382,20 +380,10 @@ pub(super) fn attach_folded(folder: &Path, step: &mut StepRecord) -> Result<(), 
         return Ok(());
     }
     let path = folder.join(folded_name(step));
-    let file = match bounded::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(ResultsError::io("open", &path)(error)),
-    };
-    let mut text = String::new();
-    GzDecoder::new(file)
-        .take(FOLDED_TEXT_MAX)
-        .read_to_string(&mut text)
-        .map_err(ResultsError::io("read", &path))?;
-    let tree = parse_folded(&text).map_err(|line| {
-        let why = "it is no stack with a number of samples".to_owned();
-        ResultsError::Malformed { path, line, field: None, why }
-    })?;
+    let Some(text) = unpacked(&path)? else { return Ok(()) };
+    let why = "it is no stack with a number of samples";
+    let tree = parse_folded(&text)
+        .map_err(|line| ResultsError::malformed(&path, line, None, why.to_owned()))?;
     if let Some(sampled) = &mut step.sampled {
         sampled.profile = Some(Arc::new(tree));
     }
@@ -437,6 +425,7 @@ pub(super) fn parse_folded(text: &str) -> Result<CallTree, usize> {
 
 #[cfg(test)]
 mod tests {
+    use flate2::read::GzDecoder;
     use proptest::prelude::*;
 
     use super::*;

@@ -140,12 +140,9 @@ fn places_of(dir: &Path, sets: &mut Sets) -> Result<Vec<(PathBuf, RunLocation)>,
 pub fn read_run(folder: &Path, result_set: &str) -> Result<Run, ResultsError> {
     let record = run_record(folder)?;
     if !BenchmarkParameters::BENCHMARKS.contains(&record.benchmark.as_str()) {
-        return Err(ResultsError::Malformed {
-            path: folder.join("run.json"),
-            line: 0,
-            field: Some("benchmark".to_owned()),
-            why: format!("this rqps has no benchmark `{}`", record.benchmark),
-        });
+        let why = format!("this rqps has no benchmark `{}`", record.benchmark);
+        let path = folder.join("run.json");
+        return Err(ResultsError::malformed(&path, 0, Some("benchmark"), why));
     }
     let steps_folder = folder.join("steps");
     let mut names = entries(&steps_folder).or_else(|fault| match fault {
@@ -476,12 +473,18 @@ impl ResultsError {
         let line = source.line();
         let shown = text.lines().nth(line.saturating_sub(1)).unwrap_or("").trim_start();
         let field = shown.strip_prefix('"').and_then(|rest| rest.split_once('"'));
-        ResultsError::Malformed {
-            path: path.to_owned(),
-            line,
-            field: field.map(|(name, _)| name.to_owned()),
-            why: source.to_string(),
-        }
+        ResultsError::malformed(path, line, field.map(|(name, _)| name), source.to_string())
+    }
+
+    /// A fault in a line of a file, from 1, or of the whole file: 0.
+    pub(super) fn malformed(
+        path: &Path,
+        line: usize,
+        field: Option<&str>,
+        why: String,
+    ) -> ResultsError {
+        let field = field.map(str::to_owned);
+        ResultsError::Malformed { path: path.to_owned(), line, field, why }
     }
 }
 

@@ -139,12 +139,8 @@ pub fn read_seconds(path: &Path) -> Result<Vec<Second>, ResultsError> {
         .split(',')
         .map(|head| (head, COLUMNS.iter().find(|column| column.name == head)))
         .collect();
-    let malformed = |line: usize, field: Option<&str>, why: String| ResultsError::Malformed {
-        path: path.to_owned(),
-        line,
-        field: field.map(str::to_owned),
-        why,
-    };
+    let malformed =
+        |line: usize, field: Option<&str>, why| ResultsError::malformed(path, line, field, why);
     if !heads.iter().any(|(head, _)| *head == "second") {
         return Err(malformed(1, Some("second"), "the column is missing".to_owned()));
     }
@@ -218,11 +214,9 @@ pub fn each_counter(
     let path = Path::new(&path);
     let each = |text: &str| {
         for (line, row) in (1..).zip(text.lines()).skip(1) {
-            let (name, before, after) = counter(row).ok_or_else(|| ResultsError::Malformed {
-                path: path.to_owned(),
-                line,
-                field: None,
-                why: format!("`{row}` is no counter with two numbers"),
+            let (name, before, after) = counter(row).ok_or_else(|| {
+                let why = format!("`{row}` is no counter with two numbers");
+                ResultsError::malformed(path, line, None, why)
             })?;
             take(name, before, after);
         }

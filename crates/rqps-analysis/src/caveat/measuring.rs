@@ -54,34 +54,123 @@ fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
         let kind = CaveatKind::EmbeddedDbms;
         caveats.push(Caveat::of(kind, label, text));
     } else {
-        caveats.extend(client_bound(evidence, target, label));
+        caveats.extend(OF_CLIENTS.iter().filter_map(|it| it.find(evidence, target, label)));
         caveats.extend(client_host_bound(evidence, target, label));
-        caveats.extend(client_share(evidence, target, label));
     }
-    caveats.extend(missed_pace(evidence, target, label));
+    caveats.extend(OF_RECORDS.iter().filter_map(|it| it.find(evidence, target, label)));
     caveats.extend(missed_rate(evidence, target, label));
     caveats.extend(stopped(evidence, target, label));
     caveats.extend(errors(evidence, target, label));
     caveats.extend(no_operations(evidence, target, label));
-    caveats.extend(steal(evidence, target, label));
-    caveats.extend(foreign(evidence, target, label));
     caveats.extend(pressure(evidence, target, label));
-    caveats.extend(swapped(evidence, target, label));
-    caveats.extend(throttled(evidence, target, label));
-    caveats.extend(write_back(evidence, target, label));
     caveats.extend(unmeasured(evidence, target, label));
     caveats.extend(unreadable(evidence, target, label));
     caveats.extend(notes(evidence, target, label));
     caveats
 }
 
-fn client_bound(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
-    let found = evidence.each_step(target, |records| {
-        most(records, CLIENT_BUSY_MAX, |record| Some(record.outcome.client_busiest))
-    });
-    worst(CaveatKind::ClientBound, label, found, |share| {
-        format!("a client thread used up to {} of its CPU", percent(share))
-    })
+/// Doubts about a target where a number of a record is too large in some step.
+struct Detector {
+    kind: CaveatKind,
+    /// The largest that raises no doubt.
+    limit: f64,
+    number: fn(&StepRecord) -> Option<f64>,
+    /// What the largest number says.
+    text: fn(f64) -> String,
+}
+
+impl Detector {
+    fn find(&self, evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
+        let found = evidence.each_step(target, |records| most(records, self.limit, self.number));
+        worst(self.kind, label, found, self.text)
+    }
+}
+
+/// Where clients are processes of their own.
+const OF_CLIENTS: [Detector; 2] = [
+    Detector {
+        kind: CaveatKind::ClientBound,
+        limit: CLIENT_BUSY_MAX,
+        number: |record| Some(record.outcome.client_busiest),
+        text: |share| format!("a client thread used up to {} of its CPU", percent(share)),
+    },
+    Detector {
+        kind: CaveatKind::ClientShare,
+        limit: CLIENT_SHARE_MAX,
+        number: |record| {
+            let client = record.outcome.client_cpu.total_us();
+            let both = client + record.usage.server_cpu?.total_us();
+            (both > 0.0).then_some(client / both)
+        },
+        text: |share| {
+            let share = percent(share);
+            format!("up to {share} of the CPU time of client and server belongs to the client")
+        },
+    },
+];
+
+const OF_RECORDS: [Detector; 6] = [
+    Detector {
+        kind: CaveatKind::MissedPace,
+        limit: 1.0 - PACE_ACHIEVED_MIN,
+        number: |record| {
+            let due = record.outcome.open?.due as f64;
+            (due > 0.0).then(|| 1.0 - record.outcome.events as f64 / due)
+        },
+        text: |missed| format!("only {} of the scheduled events completed", percent(1.0 - missed)),
+    },
+    Detector {
+        kind: CaveatKind::Steal,
+        limit: STEAL_SHARE_MAX,
+        number: |record| {
+            let all = f64::from(record.usage.host.cpus) * record.usage.seconds;
+            (all > 0.0).then(|| record.usage.host.steal / all)
+        },
+        text: of_host,
+    },
+    Detector {
+        kind: CaveatKind::ForeignLoad,
+        limit: FOREIGN_SHARE_MAX,
+        number: |record| record.usage.disturbance.as_ref()?.foreign_cpu,
+        text: of_host,
+    },
+    Detector {
+        kind: CaveatKind::Swapped,
+        limit: 0.0,
+        number: |record| Some(record.usage.disturbance.as_ref()?.swapped_in? as f64),
+        text: |pages| format!("{} in a step", up_to(pages, "page")),
+    },
+    Detector {
+        kind: CaveatKind::Throttled,
+        limit: 0.0,
+        number: |record| {
+            let seen = record.usage.disturbance.as_ref()?;
+            let counts = [seen.throttled_thermal, seen.throttled_cgroup_us];
+            Some(counts.into_iter().flatten().sum::<u64>() as f64)
+        },
+        text: |_| "the heat or quota counters increased".to_owned(),
+    },
+    Detector {
+        kind: CaveatKind::WriteBack,
+        limit: WRITE_BACK_MIN_KB,
+        number: |record| {
+            let disk = record.usage.disk.filter(|_| only_reads(record))?;
+            (record.usage.seconds > 0.0).then(|| disk.write_kb / record.usage.seconds)
+        },
+        text: |kb| format!("up to {kb:.0} KB/s written to the disk in read-only steps"),
+    },
+];
+
+fn of_host(share: f64) -> String {
+    format!("up to {} of the host's CPU time in a step", percent(share))
+}
+
+/// True for steps whose clients write nothing.
+fn only_reads(record: &StepRecord) -> bool {
+    let (outcome, writers) = (&record.outcome, ["inserts", "deletes", "writer"]);
+    matches!(record.group, Group::Point | Group::Range)
+        && outcome.writes + outcome.no_ops == 0
+        && !writers.iter().any(|role| outcome.roles.contains_key(*role))
 }
 
 /// Client hosts that were busy as a whole, by clients or by others.
@@ -108,22 +197,6 @@ fn client_host_bound(evidence: &Evidence, target: usize, label: &str) -> Option<
         )
         .in_steps(found.iter().map(|(step, _)| step.clone()).collect()),
     )
-}
-
-fn client_share(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
-    let found = evidence.each_step(target, |records| {
-        most(records, CLIENT_SHARE_MAX, |record| {
-            let client = record.outcome.client_cpu.total_us();
-            let both = client + record.usage.server_cpu?.total_us();
-            (both > 0.0).then_some(client / both)
-        })
-    });
-    worst(CaveatKind::ClientShare, label, found, |share| {
-        format!(
-            "up to {} of the CPU time of client and server belongs to the client",
-            percent(share)
-        )
-    })
 }
 
 /// The origin of imported numbers. rqps did not measure them.
@@ -153,19 +226,6 @@ fn empty_column(evidence: &Evidence, target: usize, label: &str) -> Option<Cavea
             label,
             format!("no rate above 0 on any of {} steps", evidence.comparison.steps.len()),
         )
-    })
-}
-
-fn missed_pace(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
-    let found = evidence.each_step(target, |records| {
-        most(records, 1.0 - PACE_ACHIEVED_MIN, |record| {
-            let open = record.outcome.open?;
-            let due = open.due as f64;
-            (due > 0.0).then(|| 1.0 - record.outcome.events as f64 / due)
-        })
-    });
-    worst(CaveatKind::MissedPace, label, found, |missed| {
-        format!("only {} of the scheduled events completed", percent(1.0 - missed))
     })
 }
 
@@ -229,27 +289,6 @@ fn no_operations(evidence: &Evidence, target: usize, label: &str) -> Option<Cave
     })
 }
 
-fn steal(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
-    let found = evidence.each_step(target, |records| {
-        most(records, STEAL_SHARE_MAX, |record| {
-            let all = f64::from(record.usage.host.cpus) * record.usage.seconds;
-            (all > 0.0).then(|| record.usage.host.steal / all)
-        })
-    });
-    worst(CaveatKind::Steal, label, found, |share| {
-        format!("up to {} of the host's CPU time in a step", percent(share))
-    })
-}
-
-fn foreign(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
-    let found = evidence.each_step(target, |records| {
-        most(records, FOREIGN_SHARE_MAX, |record| record.usage.disturbance.as_ref()?.foreign_cpu)
-    });
-    worst(CaveatKind::ForeignLoad, label, found, |share| {
-        format!("up to {} of the host's CPU time in a step", percent(share))
-    })
-}
-
 /// Client and server of a connection take turns, so a load of n clients needs 2 n CPUs at most; if
 /// both have one CPU together (placement), they wait for each other there.
 fn pressure(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
@@ -267,46 +306,6 @@ fn pressure(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     });
     worst(CaveatKind::CpuPressure, label, found, |share| {
         format!("some task waited for a CPU during up to {} of a step", percent(share))
-    })
-}
-
-fn swapped(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
-    let found = evidence.each_step(target, |records| {
-        most(records, 0.0, |record| Some(record.usage.disturbance.as_ref()?.swapped_in? as f64))
-    });
-    worst(CaveatKind::Swapped, label, found, |pages| format!("{} in a step", up_to(pages, "page")))
-}
-
-fn throttled(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
-    let found = evidence.each_step(target, |records| {
-        most(records, 0.0, |record| {
-            let seen = record.usage.disturbance.as_ref()?;
-            let counts = [seen.throttled_thermal, seen.throttled_cgroup_us];
-            Some(counts.into_iter().flatten().sum::<u64>() as f64)
-        })
-    });
-    worst(CaveatKind::Throttled, label, found, |_| {
-        "the heat or quota counters increased".to_owned()
-    })
-}
-
-/// Disk writes of steps whose clients write nothing.
-fn write_back(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
-    let only_reads = |record: &StepRecord| {
-        let outcome = &record.outcome;
-        let writers = ["inserts", "deletes", "writer"];
-        matches!(record.group, Group::Point | Group::Range)
-            && outcome.writes + outcome.no_ops == 0
-            && !writers.iter().any(|role| outcome.roles.contains_key(*role))
-    };
-    let found = evidence.each_step(target, |records| {
-        most(records, WRITE_BACK_MIN_KB, |record| {
-            let disk = record.usage.disk.filter(|_| only_reads(record))?;
-            (record.usage.seconds > 0.0).then(|| disk.write_kb / record.usage.seconds)
-        })
-    });
-    worst(CaveatKind::WriteBack, label, found, |kb| {
-        format!("up to {kb:.0} KB/s written to the disk in read-only steps")
     })
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use thiserror::Error;
 
+use crate::compare::AnalyzeError;
 use crate::comparison::{Comparison, StepComparison, TargetFacts};
 use crate::counted::COUNTS_TAU;
 use crate::pairing::{CONFIDENCE, PairKey, pair_key};
@@ -55,24 +55,13 @@ pub struct Ladder {
     pub steps: Vec<StepLadder>,
 }
 
-/// An order of targets that does not fit the results.
-#[derive(Debug, Error)]
-pub enum OrderError {
-    /// The order names a target that the results lack.
-    #[error("unknown target `{0}` in the order; the targets are: {1}")]
-    Unknown(String, String),
-    /// The order names a target twice.
-    #[error("the order names `{0}` twice")]
-    Twice(String),
-}
-
 /// One ladder for each DBMS with two or more targets. Where one version has several
 /// configurations, each configuration is a ladder; else configurations may change along it, as
 /// later versions need others.
 ///
 /// # Errors
 /// The order names targets that are not there, or twice. Targets that it leaves out are left out.
-pub fn ladders(comparison: &Comparison, of: &LadderOptions) -> Result<Vec<Ladder>, OrderError> {
+pub fn ladders(comparison: &Comparison, of: &LadderOptions) -> Result<Vec<Ladder>, AnalyzeError> {
     let places = places(comparison, of.order.as_deref())?;
     let mut families: BTreeMap<String, Vec<Rung>> = BTreeMap::new();
     for place in places {
@@ -106,17 +95,20 @@ pub fn ladders(comparison: &Comparison, of: &LadderOptions) -> Result<Vec<Ladder
 }
 
 /// Places of targets: all, or those of an order.
-fn places(comparison: &Comparison, order: Option<&[String]>) -> Result<Vec<usize>, OrderError> {
+fn places(comparison: &Comparison, order: Option<&[String]>) -> Result<Vec<usize>, AnalyzeError> {
     let targets = &comparison.targets;
     let Some(order) = order else { return Ok((0..targets.len()).collect()) };
     let mut places = Vec::new();
     for label in order {
         let Some(place) = targets.iter().position(|target| target.label == *label) else {
             let labels: Vec<&str> = targets.iter().map(|target| target.label.as_str()).collect();
-            return Err(OrderError::Unknown(label.clone(), labels.join(", ")));
+            return Err(AnalyzeError(format!(
+                "unknown target `{label}` in the order; the targets are: {}",
+                labels.join(", ")
+            )));
         };
         if places.contains(&place) {
-            return Err(OrderError::Twice(label.clone()));
+            return Err(AnalyzeError(format!("the order names `{label}` twice")));
         }
         places.push(place);
     }

@@ -23,8 +23,7 @@ pub use dates::{
     DateChange, DateHistory, DateOptions, DatePoint, HostChange, StepDates, date_histories,
 };
 pub use ladder::{
-    Ladder, LadderOptions, LevelChange, OrderError, Rung, StepLadder, VersionPoint, family_of,
-    ladders,
+    Ladder, LadderOptions, LevelChange, Rung, StepLadder, VersionPoint, family_of, ladders,
 };
 pub use newest::{Newest, PastSets, against_newest};
 pub use series::{

@@ -54,10 +54,7 @@ fn judged_table(comparison: &Comparison) -> Option<Table> {
                     tables::absolute(&step.targets[0], metric, metric.digits(), metric.unit()),
                     tables::absolute(target, metric, metric.digits(), metric.unit()),
                     tables::judged(target, metric, Digits::Ratio),
-                    match verdict {
-                        Some(verdict) => Cell::text(verdict.word(metric)),
-                        None => Cell::missing("not compared"),
-                    },
+                    Cell::text_or(verdict.map(|verdict| verdict.word(metric)), "not compared"),
                 ]);
             }
         }

@@ -142,11 +142,7 @@ impl Taker {
             *self.step(&label, size, &raw.step) = record;
         }
         let Some(clients) = taken else { return };
-        let mut note = |what: String| {
-            let file = "raw files".to_owned();
-            let notice = Notice { kind: NoticeKind::Note, file, line: None, text: what };
-            self.published.notices.push(notice);
-        };
+        let mut note = |what: String| self.published.note("raw files", what);
         if clients > 1 {
             note(format!(
                 "rqps adds the seconds of {clients} clients by each client's own clock, although \
@@ -370,8 +366,7 @@ fn note_missed_targets(published: &mut Published) {
                     "{} inserted {achieved} rows/s of {target}: its query rate is not comparable",
                     step.name
                 );
-                let file = run.record.key.label.clone();
-                missed.push(Notice { kind: NoticeKind::Note, file, line: None, text });
+                missed.push(Notice::of(NoticeKind::Note, &run.record.key.label, text));
             }
         }
     }

@@ -106,8 +106,7 @@ impl Taker<'_> {
                 "files of several workloads: the names of their steps end in {}",
                 names.join(", ")
             );
-            let (kind, file) = (NoticeKind::Note, names.join(" "));
-            self.published.notices.push(Notice { kind, file, line: None, text });
+            self.published.note(names.join(" "), text);
         }
     }
 

@@ -285,8 +285,7 @@ pub(crate) fn read(
     for (label, kinds) in unused {
         let kinds: Vec<String> = kinds.iter().map(|(kind, n)| format!("{n} sb.{kind}")).collect();
         let text = format!("files without an rqps metric: {}", kinds.join(", "));
-        let notice = Notice { kind: NoticeKind::Left, file: label.to_owned(), line: None, text };
-        notices.push(notice);
+        notices.push(Notice::of(NoticeKind::Left, label, text));
     }
     Ok(steps)
 }

@@ -281,8 +281,7 @@ fn siblings(site: &SiteMaterial, series: &StepSeries) -> Section {
         Column::words("meaning"),
     ];
     let table = Table { caption: String::new(), columns, rows: rows.collect() };
-    let heading = "All metrics of this step".to_owned();
-    Section { id: "metrics", heading, blocks: vec![Block::Table(table)] }
+    Section::new("metrics", "All metrics of this step", vec![Block::Table(table)])
 }
 
 /// Names and ratios: for each label over time, its present / first level; for each DBMS by version,

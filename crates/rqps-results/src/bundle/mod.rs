@@ -37,62 +37,28 @@ pub enum BundleError {
         source: io::Error,
     },
     /// Some other file.
-    #[error("read the bundle `{}`: {}; name a file that `rqps bundle` wrote", path.display(),
-            escape::line(why))]
-    NotBundle {
-        /// The file.
-        path: PathBuf,
-        /// The kind of file.
-        why: String,
-    },
+    #[error("read the bundle `{}`: {}; name a file that `rqps bundle` wrote", .0.display(),
+            escape::line(.1))]
+    NotBundle(PathBuf, String),
     /// Written by a later rqps.
-    #[error("read the bundle `{}`: its format version is {found}, this rqps knows versions up to \
-             {known}; use the rqps that wrote it, or a later one", path.display())]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        found: u32,
-        /// [`BUNDLE_FORMAT`].
-        known: u32,
-    },
+    #[error("read the bundle `{}`: its format version is {}, this rqps knows versions up to \
+             {}; use the rqps that wrote it, or a later one", .0.display(), .1, .2)]
+    Newer(PathBuf, u32, u32),
     /// Cut off, or changed on its way.
-    #[error("read the bundle `{}`: {}; the file is damaged, copy it again", path.display(),
-            escape::line(why))]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// The position of the damage.
-        why: String,
-    },
+    #[error("read the bundle `{}`: {}; the file is damaged, copy it again", .0.display(),
+            escape::line(.1))]
+    Damaged(PathBuf, String),
     /// It would take more disk or memory than a bundle needs.
-    #[error("read the bundle `{}`: it holds {why}; if you trust its sender, unpack it with tar and \
-             run results/plan.toml in it", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// What is too much.
-        why: String,
-    },
+    #[error("read the bundle `{}`: it holds {}; if you trust its sender, unpack it with tar and \
+             run results/plan.toml in it", .0.display(), .1)]
+    TooLarge(PathBuf, String),
     /// It would write somewhere else.
-    #[error("unpack the bundle `{}`: it holds `{}`, which {why}; do not use this file",
-             path.display(), escape::line(entry))]
-    Unsafe {
-        /// The file.
-        path: PathBuf,
-        /// The entry.
-        entry: String,
-        /// The problem.
-        why: &'static str,
-    },
+    #[error("unpack the bundle `{}`: it holds `{}`, which {}; do not use this file",
+             .0.display(), escape::line(.1), .2)]
+    Unsafe(PathBuf, String, &'static str),
     /// Something that cannot be bundled.
-    #[error("bundle `{}`: {why}", path.display())]
-    Unfit {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        why: &'static str,
-    },
+    #[error("bundle `{}`: {}", .0.display(), .1)]
+    Unfit(PathBuf, &'static str),
 }
 
 impl BundleError {
@@ -236,7 +202,7 @@ pub fn pack(
 }
 
 fn list(file: &PackedFile) -> Result<BundledFile, BundleError> {
-    let unfit = |why| Err(BundleError::Unfit { path: PathBuf::from(&file.path), why });
+    let unfit = |why| Err(BundleError::Unfit(PathBuf::from(&file.path), why));
     if path_fault(&file.path).is_some() {
         return unfit("its path leaves the bundle");
     }
@@ -272,7 +238,7 @@ fn open(content: &FileContent, path: &Path) -> Result<File, BundleError> {
     if facts.is_file() {
         Ok(opened)
     } else {
-        Err(BundleError::Unfit { path: path.to_owned(), why: "it is no plain file" })
+        Err(BundleError::Unfit(path.to_owned(), "it is no plain file"))
     }
 }
 
@@ -296,7 +262,7 @@ fn write(to: &Path, head: &BundleHead, files: &[PackedFile]) -> Result<(), Bundl
                 append(&mut archive, &file.path, listed.bytes, &mut taken).map_err(fault())?;
                 if taken.sum.hex() != listed.sha256 {
                     let why = "it changes while it is read; wait for the end of the measurement";
-                    return Err(BundleError::Unfit { path: path.clone(), why });
+                    return Err(BundleError::Unfit(path.clone(), why));
                 }
             }
         }

@@ -109,7 +109,7 @@ fn walk(path: &Path, create: Create<'_>) -> Result<BundleHead, BundleError> {
     let mut archive = Archive::new(GzDecoder::new(BufReader::with_capacity(1 << 16, opened)));
     // Raw: the library would keep long names and extensions in memory, whatever their length.
     let mut entries = archive.entries().map_err(BundleError::io("read", path))?.raw(true);
-    let damaged = |why: String| BundleError::Damaged { path: path.to_owned(), why };
+    let damaged = |why: String| BundleError::Damaged(path.to_owned(), why);
     let cut = |error: io::Error| damaged(format!("it cannot be read to its end ({error})"));
     let first = match entries.next() {
         Some(Ok(first)) => first,
@@ -133,7 +133,7 @@ fn walk(path: &Path, create: Create<'_>) -> Result<BundleHead, BundleError> {
         };
         if !entry.header().entry_type().is_file() {
             let why = "is no plain file";
-            return Err(BundleError::Unsafe { path: path.to_owned(), entry: name, why });
+            return Err(BundleError::Unsafe(path.to_owned(), name, why));
         }
         if entry.size() != file.bytes {
             return Err(damaged(format!("`{}` has another length than listed", file.path)));
@@ -156,7 +156,7 @@ fn walk(path: &Path, create: Create<'_>) -> Result<BundleHead, BundleError> {
 
 /// The name of the next entry, which is too long for its head.
 fn name_in(path: &Path, entry: &mut Entry<'_, Stream>) -> Result<String, BundleError> {
-    let damaged = |why: String| BundleError::Damaged { path: path.to_owned(), why };
+    let damaged = |why: String| BundleError::Damaged(path.to_owned(), why);
     if entry.size() > PATH_BYTES_MAX {
         return Err(damaged(format!("a path in it has more than {PATH_BYTES_MAX} bytes")));
     }
@@ -167,7 +167,7 @@ fn name_in(path: &Path, entry: &mut Entry<'_, Stream>) -> Result<String, BundleE
 
 /// Refuses a list of more than a bundle may hold, before anything of it is read.
 fn check_sizes(path: &Path, head: &BundleHead) -> Result<(), BundleError> {
-    let large = |why: String| Err(BundleError::TooLarge { path: path.to_owned(), why });
+    let large = |why: String| Err(BundleError::TooLarge(path.to_owned(), why));
     if head.files.len() > FILES_MAX {
         return large(format!("{} files, and at most {FILES_MAX} are allowed", head.files.len()));
     }
@@ -185,17 +185,17 @@ fn check_sizes(path: &Path, head: &BundleHead) -> Result<(), BundleError> {
 }
 
 fn not_bundle(path: &Path, why: String) -> BundleError {
-    BundleError::NotBundle { path: path.to_owned(), why }
+    BundleError::NotBundle(path.to_owned(), why)
 }
 
 /// An entry that is not the next file of the list.
 fn unexpected(path: &Path, entry: String) -> BundleError {
     let path = path.to_owned();
     match path_fault(entry.strip_prefix(ROOT).unwrap_or(&entry)) {
-        Some(why) => BundleError::Unsafe { path, entry, why },
+        Some(why) => BundleError::Unsafe(path, entry, why),
         None => {
             let why = format!("it holds `{entry}`, which its list does not have there");
-            BundleError::Damaged { path, why }
+            BundleError::Damaged(path, why)
         }
     }
 }
@@ -209,9 +209,11 @@ fn pour(
     let mut sum = Summed::default();
     let mut piece = vec![0; 1 << 16];
     loop {
-        let length = entry.read(&mut piece).map_err(|error| BundleError::Damaged {
-            path: path.to_owned(),
-            why: format!("`{}` cannot be read to its end ({error})", file.path),
+        let length = entry.read(&mut piece).map_err(|error| {
+            BundleError::Damaged(
+                path.to_owned(),
+                format!("`{}` cannot be read to its end ({error})", file.path),
+            )
         })?;
         if length == 0 {
             break;
@@ -234,7 +236,7 @@ fn read_list(path: &Path, mut entry: Entry<'_, Stream>) -> Result<BundleHead, Bu
         let why = format!("its first file is `{name}`; that of a bundle is `{ROOT}{LIST}`");
         return Err(not_bundle(path, why));
     }
-    let damaged = |why: String| BundleError::Damaged { path: path.to_owned(), why };
+    let damaged = |why: String| BundleError::Damaged(path.to_owned(), why);
     let mut text = String::new();
     entry
         .read_to_string(&mut text)
@@ -243,7 +245,7 @@ fn read_list(path: &Path, mut entry: Entry<'_, Stream>) -> Result<BundleHead, Bu
         serde_json::from_str(&text).map_err(|error| damaged(format!("{LIST}: {error}")))?;
     if version.format > BUNDLE_FORMAT {
         let (path, found) = (path.to_owned(), version.format);
-        return Err(BundleError::Newer { path, found, known: BUNDLE_FORMAT });
+        return Err(BundleError::Newer(path, found, BUNDLE_FORMAT));
     }
     let head: BundleHead =
         serde_json::from_str(&text).map_err(|error| damaged(format!("{LIST}: {error}")))?;
@@ -256,7 +258,7 @@ fn read_list(path: &Path, mut entry: Entry<'_, Stream>) -> Result<BundleHead, Bu
             .or(elsewhere.then_some("belongs to no bundle"));
         if let Some(why) = fault {
             let (path, entry) = (path.to_owned(), file.path.clone());
-            return Err(BundleError::Unsafe { path, entry, why });
+            return Err(BundleError::Unsafe(path, entry, why));
         }
     }
     check_sizes(path, &head)?;
