@@ -16,7 +16,6 @@ use rqps_analysis::{self as analyze, AnalyzeError, Comparison, Extension, Verdic
 use rqps_driver::DriverPart;
 use rqps_driver::request::RequestBody;
 use rqps_driver::workload::client_counts::at_each_count;
-use rqps_driver::workload::select::SelectError;
 use rqps_driver::workload::settings::SetError;
 use rqps_model::benchmark::{BenchmarkParameters, Phase, Step, Workload};
 use rqps_model::counted::StepCount;
@@ -110,19 +109,6 @@ pub fn phases(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phas
     at_each_count(workload, |single| (of(single).phases)(dialect, order, single))
 }
 
-/// Keeps the steps that `globs` select, and the steps that these need.
-///
-/// # Errors
-///
-/// As [`rqps_driver::workload::select::select`].
-pub fn choose(
-    phases: Vec<Phase>,
-    globs: &[String],
-    workload: &Workload,
-) -> Result<Vec<Phase>, SelectError> {
-    (of(workload).choose)(phases, globs)
-}
-
 /// Applies `key=value` to a workload.
 ///
 /// # Errors
@@ -163,16 +149,6 @@ pub fn counted(step: &Step, workload: &Workload) -> StepCount {
         Some(statements) => (of(workload).counting.step)(step, workload, statements),
         None => StepCount::CarriedOut("this run measures rates".to_owned()),
     }
-}
-
-/// Names of all objects in a database (see [`BenchmarkSpec::names_made`]).
-pub fn names_made(dialect: Dialect, workload: &Workload) -> Vec<String> {
-    (of(workload).names_made)(dialect, workload)
-}
-
-/// Memory limit of a target including the page cache of its files, bytes.
-pub fn memory_limit(workload: &Workload) -> Option<u64> {
-    (of(workload).memory_limit)(workload)
 }
 
 // Passes the hooks of all benchmarks to analysis and reports, which name no benchmark.

@@ -172,7 +172,7 @@ impl ClientHosts {
     ) -> Result<DriverProcess> {
         match &self.starter {
             Starter::Own(hosts) => {
-                DriverProcess::spawn_on((hosts.driver(place)?, host), request, log)
+                DriverProcess::started(hosts.driver(place)?, Some(host), request, log)
             }
             Starter::Line(line) => DriverProcess::ask_for(line, (place, host), request),
         }

@@ -103,19 +103,6 @@ impl DriverProcess {
         DriverProcess::started(command, None, request, log).context(what)
     }
 
-    /// Starts a driver on a client host by a command that leads there. It ends when its standard
-    /// input does: with ssh, the connection, or this process.
-    ///
-    /// # Errors
-    /// The process cannot be started.
-    pub(super) fn spawn_on(
-        (command, host): (Command, &str),
-        request: &DriverRequest,
-        log: &Path,
-    ) -> Result<DriverProcess> {
-        DriverProcess::started(command, Some(host.to_owned()), request, log)
-    }
-
     /// Has the rqps at the other end of a line start a driver on one of its hosts.
     ///
     /// # Errors
@@ -130,9 +117,14 @@ impl DriverProcess {
         Ok(DriverProcess { carrier: Carrier::Line(driver), host, messages })
     }
 
-    fn started(
+    /// Starts a driver by a command, on this host or one that leads to a client host. It ends when its
+    /// standard input does: with ssh, the connection, or this process.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    pub(super) fn started(
         command: Command,
-        host: Option<String>,
+        host: Option<&str>,
         request: &DriverRequest,
         log: &Path,
     ) -> Result<DriverProcess> {
@@ -149,7 +141,7 @@ impl DriverProcess {
         });
         let (input, cancels) = (Some(input), request.cancels());
         let carrier = Carrier::Child { child, input, log, cancels };
-        Ok(DriverProcess { carrier, host, messages })
+        Ok(DriverProcess { carrier, host: host.map(str::to_owned), messages })
     }
 
     /// Its process id, if it is a process of this host.
@@ -158,14 +150,6 @@ impl DriverProcess {
             Carrier::Child { child, .. } => Some(child.id()),
             Carrier::Line(_) => None,
         }
-    }
-
-    /// Lets a driver go on that has said that it is prepared.
-    ///
-    /// # Errors
-    /// It is gone.
-    pub(super) fn go_on(&mut self) -> Result<()> {
-        self.tell(DriverCommand::GoOn)
     }
 
     /// Tells a driver that waits a word.

@@ -159,7 +159,7 @@ impl DriverTeam {
     /// One is gone.
     pub(super) fn go_on(&mut self) -> Result<()> {
         match self {
-            DriverTeam::Here(process) => process.go_on(),
+            DriverTeam::Here(process) => process.tell(DriverCommand::GoOn),
             DriverTeam::Away(team) => start_together(&mut team.drivers),
         }
     }

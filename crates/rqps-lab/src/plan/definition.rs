@@ -410,7 +410,7 @@ impl PlanDraft {
 
     /// Every name that is made in the database of a target.
     pub fn names_made(&self, target: &Target) -> Vec<String> {
-        benchmarks::names_made(target.dbms.dialect(), &self.workload)
+        (benchmarks::of(&self.workload).names_made)(target.dbms.dialect(), &self.workload)
     }
 
     /// An estimate of the data of one target.
@@ -420,7 +420,7 @@ impl PlanDraft {
 
     /// Memory that a target with the page cache of its files may take, bytes.
     pub fn memory_limit(&self) -> Option<u64> {
-        benchmarks::memory_limit(&self.workload)
+        (benchmarks::of(&self.workload).memory_limit)(&self.workload)
     }
 }
 

@@ -280,7 +280,7 @@ pub(super) fn tau(targets: &[Target], said: &Folders, delta: Option<f64>) -> Res
     if kept.is_empty() || targets.iter().any(elsewhere) {
         return Ok(None);
     }
-    let place = folders::existing(said.work.as_deref().or(said.out.as_deref()));
+    let place = folders::existing(said);
     let host = fingerprint(&host::read(&place));
     let of = |dbms: Dbms| {
         let own = kept.iter().find(|known| known.dbms == dbms && known.host_fingerprint == host);

@@ -170,7 +170,7 @@ pub(super) fn explain(words: &Explain) -> Result<u8> {
     let steps = chosen(&found.comparison, &words.steps)?;
     if steps.is_empty() {
         out!("No step has a verdict of a difference. Name a step with --step to see its data.");
-        return Ok(report::exit_code(&found.comparison));
+        return Ok(report::exit_code(&[&found.comparison]));
     }
     let causes = found.causes(&steps);
     for fault in &causes.faults {
@@ -178,7 +178,7 @@ pub(super) fn explain(words: &Explain) -> Result<u8> {
     }
     found.comparison.causes = Some(Box::new(causes));
     out!("{}", render_text(&explanation(&found.comparison), terminal::columns()).trim_end());
-    Ok(report::exit_code(&found.comparison))
+    Ok(report::exit_code(&[&found.comparison]))
 }
 
 /// The named steps, or those that differ.

@@ -289,7 +289,7 @@ fn is_same(targets: &[Target], built: &[Build]) -> Result<bool> {
 }
 
 /// What `--json` prints (docs/check.md).
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Checked<'a> {
     schema: u32,
     exit: u8,
@@ -364,11 +364,7 @@ fn end_without_change(words: &CheckArgs, draft: &PlanDraft) -> Result<u8> {
             baseline: labels[0],
             target: labels[1],
             budget_seconds: words.budget.as_secs_f64(),
-            seconds: 0.0,
-            counts: Vec::new(),
-            gate: None,
-            results: None,
-            receipt: None,
+            ..Checked::default()
         });
     }
     out!("check: same build (exit 0): {} and {} have the same files", labels[0], labels[1]);

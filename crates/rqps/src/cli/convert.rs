@@ -138,7 +138,7 @@ pub(super) fn export(words: &Export) -> Result<u8> {
         ExportFormat::Folded | ExportFormat::Pprof => "profiles",
     };
     info!("rqps: {count} {what} in {}", words.output.display());
-    Ok(report::exit_code(&comparison))
+    Ok(report::exit_code(&[&comparison]))
 }
 
 fn each_row(

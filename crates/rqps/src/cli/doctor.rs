@@ -8,8 +8,9 @@ use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 use crate::cli::args::{Doctor, DoctorFormat, GuestOptions};
+use crate::cli::hosts::{self, Hosts};
 use crate::cli::parts::{BlocksWord, WorkloadArgs};
-use crate::cli::{exit, folders, hosts, measure};
+use crate::cli::{exit, folders, measure, questions};
 use rqps_analysis::calibration::{
     FALSE_ALARM_ALPHA, HostNoise, KindPromise, LayoutNoise, Resolution, SLOT_ALPHA, layout_noise,
     layout_rates, promise,
@@ -17,8 +18,8 @@ use rqps_analysis::calibration::{
 use rqps_analysis::{self as analyze, VerdictOptions};
 use rqps_dbms::spec::relink_word;
 use rqps_host::host;
+use rqps_host::noise;
 use rqps_host::noise::findings::{self, FindingLevel, HostFinding};
-use rqps_host::noise::{self};
 use rqps_lab::benchmarks;
 use rqps_lab::campaign::{self, Calibrated};
 use rqps_lab::plan::{Plan, words};
@@ -57,8 +58,7 @@ pub(super) fn examine(words: &Doctor) -> Result<u8> {
 }
 
 fn look(words: &Doctor) -> Result<u8> {
-    let existing =
-        folders::existing(words.folders.work.as_deref().or(words.folders.out.as_deref()));
+    let existing = folders::existing(&words.folders);
     info!("rqps: watching this host for {} s; leave it idle", WATCH.as_secs());
     let idle = noise::idleness(WATCH, &mut |_| true);
     let canary = noise::read_canaries(&existing);
@@ -156,10 +156,7 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
     hosts::refuse_server(&plan, "rqps doctor --aa")?;
     let calibrations = folders::calibrations();
     let kept = ("a calibration", calibrations.as_path());
-    let (out, code) = match carry_out(said, plan, kept)? {
-        Measured::Done(out, code) => (out, code),
-        Measured::Stopped => return Ok(exit::INTERRUPTED),
-    };
+    let Some((out, code)) = carry_out(said, plan, kept)? else { return Ok(exit::INTERRUPTED) };
     let Calibrated { known, comparison, file } = campaign::calibrate(&out, target, &calibrations)?;
     info!("rqps: results are in {}; the calibration is {}", out.display(), file.display());
     let noise = HostNoise::of(&known);
@@ -288,14 +285,6 @@ pub(super) fn shape(said: &Doctor, blocks: u32) -> WorkloadArgs {
     shape
 }
 
-/// The end of a measurement.
-pub(super) enum Measured {
-    /// The result folder, and the exit code for it.
-    Done(PathBuf, u8),
-    /// The user stopped it.
-    Stopped,
-}
-
 /// Carries out `plan` and reports its faults. `finding` names what `folder` will keep.
 ///
 /// # Errors
@@ -304,7 +293,7 @@ pub(super) fn carry_out(
     said: &Doctor,
     plan: Plan,
     (finding, folder): (&str, &Path),
-) -> Result<Measured> {
+) -> Result<Option<(PathBuf, u8)>> {
     // Known now, not after an hour of measuring.
     std::fs::create_dir_all(folder).with_context(|| {
         let place = folder.display();
@@ -312,7 +301,9 @@ pub(super) fn carry_out(
     })?;
     let guest = GuestOptions::default();
     // An earlier calibration must not judge what makes the next one.
-    let (summary, out) = measure::measure(plan, &said.folders, &guest, Vec::new())?;
+    let consent = questions::own(&plan, &said.folders)?;
+    let place = (&said.folders, Hosts::default(), &consent);
+    let (summary, out) = measure::measure_on(plan, place, &guest, Vec::new(), 0.0)?;
     for fault in &summary.faults {
         error!("rqps: failed: {fault}");
     }
@@ -322,10 +313,10 @@ pub(super) fn carry_out(
             "rqps: stopped; finished runs are in {out}\nhint: give the same command again with \
              --out {out}, and it goes on there"
         );
-        return Ok(Measured::Stopped);
+        return Ok(None);
     }
     let code = if summary.faults.is_empty() { exit::FINE } else { exit::RUN_FAILED };
-    Ok(Measured::Done(out, code))
+    Ok(Some((out, code)))
 }
 
 // `rqps doctor --layout`: the noise of code layout of a DBMS on this host.
@@ -340,10 +331,7 @@ pub(super) fn measure(said: &Doctor, target: &str) -> Result<u8> {
     hosts::refuse_server(&plan, "rqps doctor --layout")?;
     let layouts = folders::layouts();
     let kept = ("layout noise", layouts.as_path());
-    let (out, code) = match carry_out(said, plan, kept)? {
-        Measured::Done(out, code) => (out, code),
-        Measured::Stopped => return Ok(exit::INTERRUPTED),
-    };
+    let Some((out, code)) = carry_out(said, plan, kept)? else { return Ok(exit::INTERRUPTED) };
     let dataset = results::read(std::slice::from_ref(&out)).context("read the results")?;
     let comparison =
         benchmarks::compare(&dataset, &VerdictOptions::default()).context("compare")?;

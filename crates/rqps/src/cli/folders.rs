@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use rustix::process::Signal;
 
+use crate::cli::args::Folders;
 use crate::cli::{exit, parts};
 use rqps_dbms::UserConfigs;
 use rqps_host::lock::{Lock, LockError};
@@ -157,8 +158,9 @@ pub(super) fn debug(said: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 /// The folder whose disk a plan would use, or the nearest one above it that exists.
-pub(super) fn existing(said: Option<&Path>) -> PathBuf {
+pub(super) fn existing(said: &Folders) -> PathBuf {
     let here = Path::new(".");
+    let said = said.work.as_deref().or(said.out.as_deref());
     let mut above = said.unwrap_or(here).ancestors();
     above.find(|path| path.is_dir()).unwrap_or(here).to_owned()
 }

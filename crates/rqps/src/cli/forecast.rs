@@ -1,7 +1,7 @@
 //! Forecast of a plan: its time with the passes after its blocks, and the differences that it will
 //! find, from the calibration of this host.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -94,7 +94,7 @@ pub(super) fn lines(plan: &Plan, cost: &Cost, said: &Folders) -> Result<Vec<Stri
     for fault in faults {
         info!("rqps: {}", error_text(&fault.into()));
     }
-    let facts = host::read(&folders::existing(said.work.as_deref().or(said.out.as_deref())));
+    let facts = host::read(&folders::existing(said));
     let known = plan.closest(&fingerprint(&facts), &stored);
     let found = known.filter(|known| is_of(plan, known)).and_then(|it| found(plan, cost, it));
     Ok(vec![found.unwrap_or_else(|| unknown(plan))])
@@ -182,7 +182,7 @@ struct Description {
 /// What a plan may use.
 pub(super) struct Machine {
     name: String,
-    cores: usize,
+    pub(super) cores: usize,
     memory_bytes: u64,
     free_bytes: u64,
 }
@@ -196,7 +196,7 @@ impl Machine {
         if let Some(path) = &check.host_like {
             return Machine::described(path);
         }
-        let place = volume(said);
+        let place = folders::existing(said);
         Ok(Machine {
             name: format!("this host, {}", place.display()),
             cores: affinity::allowed_cpus().len(),
@@ -219,10 +219,6 @@ impl Machine {
         let name =
             escape::line(&path.file_name().unwrap_or_default().to_string_lossy()).into_owned();
         Ok(Machine { name, cores: cores as usize, memory_bytes, free_bytes })
-    }
-
-    pub(super) fn cores(&self) -> usize {
-        self.cores
     }
 
     /// What the plan needs beside what there is, line by line, and the number of things that are
@@ -261,11 +257,6 @@ impl Machine {
         }
         Ok((lines, missing))
     }
-}
-
-/// The folder on whose volume data and snapshots lie.
-fn volume(said: &Folders) -> PathBuf {
-    folders::existing(said.work.as_deref().or(said.out.as_deref()))
 }
 
 /// How a build can be had; true if it cannot. Asks no package client.

@@ -64,12 +64,7 @@ pub(super) fn judge(words: &Gate) -> Result<u8> {
         GateForm::Github => GateFormat::Github,
     };
     let text = render_gate(&assessment, code, format);
-    match &words.output {
-        Some(path) => {
-            std::fs::write(path, text).with_context(|| format!("write {}", path.display()))?;
-        }
-        None => terminal::escaped(text.as_bytes())?,
-    }
+    terminal::put(words.output.as_deref(), text.as_bytes())?;
     Ok(code)
 }
 

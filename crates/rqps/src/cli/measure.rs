@@ -28,7 +28,7 @@ use rqps_lab::plan::{
     Auto, Blocks, CountingPass, Interleave, Plan, PlanDraft, ProfilingPass, cost, file, words,
 };
 use rqps_lab::{benchmarks, campaign};
-use rqps_model::benchmark::{Idle, Placement, Workload};
+use rqps_model::benchmark::{Idle, Placement};
 use rqps_model::build::BuildSource;
 use rqps_model::gate::Calibration;
 use rqps_model::target::Target;
@@ -188,7 +188,7 @@ pub(super) fn print_plan(words: &Compare) -> Result<u8> {
         if parts.len() > 1 {
             out!("# part {}", part.name);
         }
-        let plan = compared(words, &part.shape, machine.as_ref().map(Machine::cores))?;
+        let plan = compared(words, &part.shape, machine.as_ref().map(|it| it.cores))?;
         code = code.max(print_one_plan(&plan, words, machine.as_ref())?);
     }
     Ok(code)
@@ -362,7 +362,8 @@ fn drafted_for(
     let preset = (spec.preset)(&shape.preset);
     let mut all = sweep.targets(configured(targets, preset.config)?)?;
     parts::put(&mut all, &of_targets)?;
-    let interleave = interleave(shape, &all, &workload, preset.is_published);
+    let usual = || Interleave::default_of(&all, &workload, preset.is_published);
+    let interleave = shape.interleave.map_or_else(usual, InterleaveWord::interleave);
     let mut plan = PlanDraft {
         targets: all,
         order: shape.order.map_or(order, OrderWord::steps),
@@ -402,16 +403,6 @@ fn configured(said: &[String], config: Option<&str>) -> Result<Vec<Target>> {
         }
     }
     Ok(targets)
-}
-
-fn interleave(
-    shape: &WorkloadArgs,
-    targets: &[Target],
-    workload: &Workload,
-    is_published: bool,
-) -> Interleave {
-    let said = shape.interleave.map(InterleaveWord::interleave);
-    said.unwrap_or_else(|| Interleave::default_of(targets, workload, is_published))
 }
 
 /// The number of blocks. Limits apply only without a fixed number.
@@ -490,17 +481,6 @@ fn keep_scatter(out: &Path) {
     if let Err(error) = kept {
         info!("rqps: what these sittings differ by is not kept: {}", error_text(&error));
     }
-}
-
-/// Executes a plan on this host; returns its outcome and the result folder.
-pub(super) fn measure(
-    plan: Plan,
-    folders: &Folders,
-    guest: &GuestOptions,
-    calibrations: Vec<Calibration>,
-) -> Result<(lab::ExecutionSummary, PathBuf)> {
-    let consent = questions::own(&plan, folders)?;
-    measure_on(plan, (folders, Hosts::default(), &consent), guest, calibrations, 0.0)
 }
 
 /// Executes a plan with progress on stderr, on this host or on others.

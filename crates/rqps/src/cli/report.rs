@@ -48,7 +48,7 @@ pub(super) fn print(words: &Report) -> Result<u8> {
         (Some(path), false) => found.save(path, words.format)?,
         (None, false) => found.show(words.format)?,
     }
-    let code = exit_code(&found.comparison);
+    let code = exit_code(&[&found.comparison]);
     // The process ends now. Freeing all strings would take a twelfth of its time.
     std::mem::forget(found);
     Ok(code)
@@ -118,16 +118,13 @@ fn print_parts(words: &Report, families: Vec<(String, Compared)>) -> Result<u8> 
         }
     };
     match &words.output {
-        Some(path) => {
-            fs::write(path, bytes).with_context(|| format!("write {}", path.display()))?;
-        }
         None if non_html(words.format) == Some(Format::Text) => {
             terminal::print(&String::from_utf8_lossy(&bytes))?;
         }
-        None => terminal::escaped(&bytes)?,
+        output => terminal::put(output.as_deref(), &bytes)?,
     }
     let comparisons: Vec<&Comparison> = families.iter().map(|(_, it)| &it.comparison).collect();
-    Ok(exit_code_of(&comparisons))
+    Ok(exit_code(&comparisons))
 }
 
 /// The families as one page for the folder `place`.
@@ -161,11 +158,7 @@ fn seconds(run: &Run, step: &StepRecord) -> Result<Vec<Second>, String> {
 
 /// Exit code of a command that reports on runs. Prints an error if no run has a number, because the
 /// output looks like a report.
-pub(super) fn exit_code(comparison: &Comparison) -> u8 {
-    exit_code_of(&[comparison])
-}
-
-fn exit_code_of(comparisons: &[&Comparison]) -> u8 {
+pub(super) fn exit_code(comparisons: &[&Comparison]) -> u8 {
     let measured = |step: &StepComparison| step.targets.iter().any(|one| !one.samples.is_empty());
     if comparisons.iter().flat_map(|one| &one.steps).any(measured) {
         return exit::FINE;
@@ -205,7 +198,8 @@ pub(super) fn of_new_results(folder: &Path, printed: Printed, rules: &RuleOption
 
 /// Reads a new result folder and writes its report there as HTML.
 pub(super) fn written(folder: &Path, rules: &RuleOptions) -> Result<Compared> {
-    let found = read(&[folder.to_owned()], None, rules)?;
+    let folders = [folder.to_owned()];
+    let found = Compared::read(&folders, None, gate::rules(&folders, rules)?)?.explained();
     // The folder may come from somebody else: a link in place of the page is not followed.
     results::replace_whole(&folder.join(FILE), found.page(folder)?)?;
     Ok(found)
@@ -221,10 +215,6 @@ pub(super) fn answer(found: &Compared, folder: &Path) -> Result<()> {
 
 fn is_same(one: &Path, other: &Path) -> bool {
     matches!((fs::canonicalize(one), fs::canonicalize(other)), (Ok(one), Ok(other)) if one == other)
-}
-
-fn read(folders: &[PathBuf], baseline: Option<&str>, rules: &RuleOptions) -> Result<Compared> {
-    Ok(Compared::read(folders, baseline, gate::rules(folders, rules)?)?.explained())
 }
 
 /// The new names of targets by their labels.
@@ -281,11 +271,8 @@ impl Compared {
             _ => bail!("print the answer alone: --brief has --format text or markdown"),
         };
         match output {
-            Some(path) => {
-                fs::write(path, text).with_context(|| format!("write {}", path.display()))
-            }
             None if matches!(words.format, args::Format::Text) => Ok(terminal::print(&text)?),
-            None => Ok(terminal::escaped(text.as_bytes())?),
+            output => terminal::put(output, text.as_bytes()),
         }
     }
 

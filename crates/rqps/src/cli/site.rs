@@ -431,7 +431,8 @@ pub(super) fn print(words: &History) -> Result<u8> {
         HistoryFormat::Csv => history_csv(&found),
         HistoryFormat::Json => history_json(&found)?,
     };
-    print_or_keep(words, &text)
+    terminal::put(words.output.as_deref(), text.as_bytes())?;
+    Ok(exit::FINE)
 }
 
 /// Prints changes over time.
@@ -461,16 +462,7 @@ fn by_date(words: &History, comparison: &Comparison, metric: Metric) -> Result<u
         HistoryFormat::Csv => dates_csv(&found),
         HistoryFormat::Json => dates_json(&found)?,
     };
-    print_or_keep(words, &text)
-}
-
-fn print_or_keep(words: &History, text: &str) -> Result<u8> {
-    match &words.output {
-        Some(path) => {
-            fs::write(path, text).with_context(|| format!("write {}", path.display()))?;
-        }
-        None => terminal::escaped(text.as_bytes())?,
-    }
+    terminal::put(words.output.as_deref(), text.as_bytes())?;
     Ok(exit::FINE)
 }
 

@@ -2,10 +2,12 @@
 //! files and names loses what could steer a terminal or the service that keeps a log.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-use std::{env, fmt};
+use std::{env, fmt, fs};
 
+use anyhow::{Context, Result};
 use clap::ColorChoice;
 use clap::builder::styling::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -89,6 +91,17 @@ pub(super) fn escaped(text: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text)?;
     stdout.flush()
+}
+
+/// Writes text that was escaped for its medium to a file, or prints it if none is named.
+///
+/// # Errors
+/// The file or standard output cannot be written.
+pub(super) fn put(output: Option<&Path>, text: &[u8]) -> Result<()> {
+    match output {
+        Some(path) => fs::write(path, text).with_context(|| format!("write {}", path.display())),
+        None => Ok(escaped(text)?),
+    }
 }
 
 /// The columns of the terminal that shows standard output; `None` if none does.

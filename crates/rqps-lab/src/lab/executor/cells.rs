@@ -39,7 +39,6 @@ const REPORT_MOST: u64 = 64 << 20;
 pub(super) struct Cells {
     /// The proof that rqps made the folder.
     pub(super) own: OwnFolder,
-    folder: PathBuf,
     results: ResultSet,
     /// The rqps that measures all blocks, a copy: the original may be replaced meanwhile.
     pub(super) program: PathBuf,
@@ -73,12 +72,12 @@ impl Cells {
                 .and_then(|_| fs::rename(&partial, &copy))
                 .with_context(|| format!("copy rqps to {}", copy.display()))?;
         }
-        Ok(Cells { own, folder, results: results.clone(), program: copy })
+        Ok(Cells { own, results: results.clone(), program: copy })
     }
 
     /// The folder of all cells, from the root.
     pub(super) fn folder(&self) -> &Path {
-        &self.folder
+        self.own.path()
     }
 
     /// The file name of the copy of rqps.
@@ -88,7 +87,7 @@ impl Cells {
 
     /// The folder of one of them.
     pub(super) fn folder_of(&self, cell: &Cell) -> PathBuf {
-        self.folder.join(&cell.name)
+        self.folder().join(&cell.name)
     }
 
     /// Writes a block down for hosts of this class.
@@ -106,7 +105,7 @@ impl Cells {
 
     /// The id of the cell of this name, as it was written down; `None` if it was not.
     pub(super) fn id_of(&self, name: &str) -> Option<String> {
-        let text = fs::read_to_string(self.folder.join(name).join("cell")).ok()?;
+        let text = fs::read_to_string(self.folder().join(name).join("cell")).ok()?;
         Some(text.trim().to_owned())
     }
 
@@ -142,7 +141,7 @@ impl Cells {
 
     /// A copy of the start that counts, which nobody else can change, with its report.
     fn chosen(&self, cell: &Cell) -> Result<Option<(PathBuf, BlockReport)>> {
-        let taken = self.folder.join(format!("{}.taken", cell.name));
+        let taken = self.folder().join(format!("{}.taken", cell.name));
         if is_folder(&taken) {
             let report = checked_report(cell, &taken)?;
             return Ok(report.map(|report| (taken, report)));
@@ -152,7 +151,7 @@ impl Cells {
             if !is_whole {
                 continue;
             }
-            let partial = self.folder.join(format!("{}.taking", cell.name));
+            let partial = self.folder().join(format!("{}.taking", cell.name));
             self.own.remove_below(&partial)?;
             take_in::copy(&start, &partial, take_in::OF_BLOCK)?;
             if let Some(report) = checked_report(cell, &partial)? {

@@ -109,7 +109,7 @@ impl<'e> SlurmExecutor<'e> {
     fn launch(&mut self, blocks: Vec<UnderWay>) -> Result<()> {
         let mut blocks = VecDeque::from(blocks);
         while !blocks.is_empty() {
-            let many = self.batches.most().min(blocks.len());
+            let many = self.batches.array_most.min(blocks.len());
             let part: Vec<UnderWay> = blocks.drain(..many).collect();
             let names: Vec<String> = part.iter().map(|block| block.cell.name.clone()).collect();
             let mut avoided = self.unfit.names();
@@ -144,7 +144,7 @@ impl<'e> SlurmExecutor<'e> {
         };
         let mut notes = Vec::new();
         for block in self.under_way.values_mut() {
-            if !self.batches.is_unconfirmed(&block.batch.0) {
+            if !self.batches.unconfirmed.contains(&block.batch.0) {
                 notes.extend(block.look(tasks.get(&block.cell.name)));
             }
         }

@@ -216,8 +216,8 @@ pub(super) struct Batches<'e> {
     /// Names of jobs, and their cells in order.
     cells: BTreeMap<String, Vec<String>>,
     /// Names of jobs whose submission the controller has not confirmed.
-    unconfirmed: BTreeSet<String>,
-    array_most: usize,
+    pub(super) unconfirmed: BTreeSet<String>,
+    pub(super) array_most: usize,
 }
 
 impl<'e> Batches<'e> {
@@ -255,11 +255,6 @@ impl<'e> Batches<'e> {
         })
     }
 
-    /// Most blocks that a job takes.
-    pub(super) fn most(&self) -> usize {
-        self.array_most
-    }
-
     /// True if a job has this cell.
     pub(super) fn has(&self, cell: &str) -> bool {
         self.cells.values().flatten().any(|name| name == cell)
@@ -289,11 +284,6 @@ impl<'e> Batches<'e> {
         let job = slurm_queue::submit(&script, features.as_deref(), &self.slurm.partition)?;
         replace_whole(&self.folder.join(format!("{name}.job")), format!("{job}\n"))?;
         Ok(())
-    }
-
-    /// True if the controller has not confirmed the submission of this job.
-    pub(super) fn is_unconfirmed(&self, name: &str) -> bool {
-        self.unconfirmed.contains(name)
     }
 
     /// Submits the jobs that the controller has not confirmed, unless they are among these tasks.
