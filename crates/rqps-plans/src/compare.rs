@@ -17,7 +17,7 @@ const ROWS_RATIO: f64 = 4.0;
 const NOTE: usize = 160;
 
 /// What is said about a statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanClass {
     /// The same plan at about the same cost.
@@ -39,6 +39,7 @@ pub enum PlanClass {
     /// An error on one side.
     Error,
     /// No plan tells about this statement.
+    #[default]
     NotCovered,
     /// The old version's plan by the same method is not that of the source.
     NotFaithful,

@@ -83,7 +83,7 @@ pub struct Rehearsal {
 }
 
 /// A statement with both plans and what is said about them.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Judged {
     /// Its number in its file or list, from 1.
     pub number: usize,
@@ -198,17 +198,8 @@ fn judge_one(statement: &Statement, rehearsal: &mut Rehearsal) -> Result<Judged>
         text: statement.text.clone(),
         origin: statement.origin.clone(),
         share: statement.share,
-        class: PlanClass::NotCovered,
         method: rehearsal.old.method(statement),
-        parameters: None,
-        notes: Vec::new(),
-        warnings: Vec::new(),
-        cost_ratio: None,
-        old: None,
-        new: None,
-        source: None,
-        old_error: None,
-        new_error: None,
+        ..Judged::default()
     };
     let old = answer(&mut *rehearsal.old, statement, &rehearsal.old_name)?;
     let new = answer(&mut *rehearsal.new, statement, &rehearsal.new_name)?;

@@ -54,14 +54,14 @@ impl<'e> BlockScheduler<'e> {
         progress: &mut Progress<'_>,
     ) -> Option<Selection> {
         let Blocks::Auto(auto) = self.execution.plan.blocks else {
-            return Some(Selection::all(&self.phases));
+            return Some(Selection::default());
         };
         let selection = match &self.open {
             Some(open) if block > auto.min => {
                 let open: BTreeSet<String> = open.iter().map(|open| open.step.clone()).collect();
                 Selection::of_open(&self.phases, &open, self.cached)
             }
-            _ => Selection::all(&self.phases),
+            _ => Selection::default(),
         };
         if !(0..self.phases.len()).any(|phase| selection.holds(phase)) {
             return None;
@@ -108,7 +108,7 @@ impl<'e> BlockScheduler<'e> {
         (monitor, progress): (&HostMonitor<'_>, &mut Progress<'_>),
     ) {
         let plan = self.execution.plan;
-        let whole = self.block(&Selection::all(&self.phases));
+        let whole = self.block(&Selection::default());
         let mut loaded: BTreeSet<u32> = (1..=block).map(|block| plan.load_of(block)).collect();
         let mut sitting = plan.sitting_of(block);
         let mut blocks = |from: u32, to: u32| -> Vec<Vec<PlannedTask>> {
@@ -288,10 +288,10 @@ impl UndecidedStep {
 
 // Selects the phases of a block when only some steps are still undecided.
 
-/// The phases of one block: for each, why it is left out, or `None` if it is carried out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The phases of one block: those that are left out, with their numbers from 0 and reasons.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Selection {
-    left_out: Vec<Option<&'static str>>,
+    left_out: BTreeMap<usize, &'static str>,
 }
 
 /// The reason for leaving a step out.
@@ -299,11 +299,6 @@ const NOTHING_FOLLOWS: &str = "decided, and no undecided step follows it";
 const CHANGES_NOTHING: &str = "decided; it changes no data, and all data are cached";
 
 impl Selection {
-    /// All phases.
-    pub(super) fn all(phases: &[Phase]) -> Selection {
-        Selection { left_out: vec![None; phases.len()] }
-    }
-
     /// The steps that the open steps need.
     ///
     /// The steps before a step make the state of the DBMS for it: writes change the data, reads the
@@ -315,38 +310,33 @@ impl Selection {
         let is_open =
             |phase: &Phase| matches!(phase, Phase::Measure(step) if open.contains(&step.name));
         let last = phases.iter().rposition(is_open);
-        let left_out = phases.iter().enumerate().map(|(index, phase)| {
-            if last.is_none_or(|last| index > last) {
-                return Some(NOTHING_FOLLOWS);
+        let why = |(index, phase): (usize, &Phase)| match phase {
+            _ if last.is_none_or(|last| index > last) => Some((index, NOTHING_FOLLOWS)),
+            Phase::Measure(step) if cached && only_reads(step) && !is_open(phase) => {
+                Some((index, CHANGES_NOTHING))
             }
-            match phase {
-                Phase::Measure(step) if cached && only_reads(step) && !is_open(phase) => {
-                    Some(CHANGES_NOTHING)
-                }
-                _ => None,
-            }
-        });
-        Selection { left_out: left_out.collect() }
+            _ => None,
+        };
+        Selection { left_out: phases.iter().enumerate().filter_map(why).collect() }
     }
 
     /// True if the phase is carried out.
     pub(super) fn holds(&self, phase: usize) -> bool {
-        self.left_out.get(phase).is_none_or(Option::is_none)
+        !self.left_out.contains_key(&phase)
     }
 
     /// Steps that are left out, and why.
     pub(super) fn skipped(&self, phases: &[Phase]) -> BTreeMap<String, String> {
-        let pairs = phases.iter().zip(&self.left_out).filter_map(|(phase, why)| {
-            let Phase::Measure(step) = phase else { return None };
-            Some((step.name.clone(), (*why)?.to_owned()))
+        let pairs = self.left_out.iter().filter_map(|(index, why)| match phases.get(*index)? {
+            Phase::Measure(step) => Some((step.name.clone(), (*why).to_owned())),
+            Phase::Settle | Phase::Restore => None,
         });
         pairs.collect()
     }
 
     /// The steps left out: number of the phase, from 1, and reason.
     pub(super) fn left_out(&self) -> BTreeMap<u32, String> {
-        let reasons = (1..).zip(&self.left_out);
-        reasons.filter_map(|(number, why)| Some((number, (*why)?.to_owned()))).collect()
+        self.left_out.iter().map(|(index, why)| (*index as u32 + 1, (*why).to_owned())).collect()
     }
 
     /// The phases that are carried out, with their numbers from 0.
@@ -364,6 +354,7 @@ fn only_reads(step: &Step) -> bool {
 // Results that a resumed plan already has.
 
 /// The started blocks.
+#[derive(Default)]
 pub(super) struct History {
     done: BTreeSet<u32>,
     attempts: BTreeMap<u32, u32>,
@@ -407,12 +398,7 @@ pub(super) fn history(results: &ResultSet, targets: usize) -> Result<History> {
     for record in results.runs()? {
         blocks.entry(record.key.block).or_default().push(record);
     }
-    let mut history = History {
-        done: BTreeSet::new(),
-        attempts: BTreeMap::new(),
-        started: BTreeMap::new(),
-        notes: Vec::new(),
-    };
+    let mut history = History::default();
     let fates = Fates::read(results, blocks.values().flatten())?;
     for (block, mut runs) in blocks {
         let last = runs.iter().map(|run| run.key.attempt).max().unwrap_or(1);
@@ -436,6 +422,7 @@ pub(super) fn history(results: &ResultSet, targets: usize) -> Result<History> {
 }
 
 /// Number of failures and completions of each step of a target, in all blocks and attempts.
+#[derive(Default)]
 struct Fates {
     failed: BTreeMap<(String, String), u32>,
     complete: BTreeSet<(String, String)>,
@@ -448,8 +435,7 @@ impl Fates {
         results: &ResultSet,
         records: impl Iterator<Item = &'a RunRecord>,
     ) -> Result<Fates> {
-        let mut fates =
-            Fates { failed: BTreeMap::new(), complete: BTreeSet::new(), of_runs: BTreeMap::new() };
+        let mut fates = Fates::default();
         for record in records {
             let run = read_run(results.run(&record.key)?.folder(), "")?;
             for step in run.steps {
@@ -544,7 +530,7 @@ mod tests {
         let skipped = Selection::of_open(&phases(), &open, true).skipped(&phases());
         assert_eq!(skipped["insert"], NOTHING_FOLLOWS);
         assert!(!skipped.contains_key("scan") && !skipped.contains_key("update-one"));
-        assert!(Selection::all(&phases()).skipped(&phases()).is_empty());
+        assert!(Selection::default().skipped(&phases()).is_empty());
         let left_out = Selection::of_open(&phases(), &open, true).left_out();
         for (number, phase) in (1..).zip(&phases()) {
             if let Phase::Measure(step) = phase {

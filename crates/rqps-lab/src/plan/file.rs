@@ -96,7 +96,17 @@ struct PlanFile {
 impl PlanFile {
     fn of(plan: &PlanDraft) -> PlanFile {
         let words = plan.targets.iter().map(|target| words::word(&without_password(target)));
-        let file = PlanFile {
+        // The tables of a workload file stand at the top, where a person reads them.
+        let mut workload = plan.workload.clone();
+        let shape = match std::mem::take(&mut workload.shape) {
+            BenchmarkParameters::Sql(shape) => *shape,
+            shape => {
+                workload.shape = shape;
+                SqlShape::default()
+            }
+        };
+        let SqlShape { variables, files, load, parameter, step } = shape;
+        PlanFile {
             targets: words.collect(),
             benchmark: plan.benchmark().to_owned(),
             order: plan.order,
@@ -107,17 +117,16 @@ impl PlanFile {
             interleave: plan.interleave,
             seed: plan.seed.to_string(),
             canaries: plan.canaries,
-            workload: plan.workload.clone(),
+            workload,
             gate: plan.gate.clone(),
             count: plan.count,
             profile: plan.profile,
-            variables: BTreeMap::new(),
-            files: BTreeMap::new(),
-            load: None,
-            parameter: BTreeMap::new(),
-            step: Vec::new(),
-        };
-        file.show_sql()
+            variables,
+            files,
+            load,
+            parameter,
+            step,
+        }
     }
 
     /// Puts the tables of a workload file into the workload.
@@ -140,18 +149,6 @@ impl PlanFile {
             )));
         }
         Ok(())
-    }
-
-    /// The tables of a workload file at the top, where a person reads them.
-    fn show_sql(mut self) -> PlanFile {
-        let shape = std::mem::take(&mut self.workload.shape);
-        match shape {
-            BenchmarkParameters::Sql(shape) => {
-                let SqlShape { variables, files, load, parameter, step } = *shape;
-                PlanFile { variables, files, load, parameter, step, ..self }
-            }
-            shape => PlanFile { workload: Workload { shape, ..self.workload }, ..self },
-        }
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) struct ObjectQuery {
 /// Puts a query together: what it selects, from where, and the catalogue whose members of
 /// extensions are left out.
 macro_rules! objects {
-    ($kind:literal, $catalogue:literal, $oid:literal, $name:literal, $ddl:literal, $rest:literal) => {
+    ($kind:literal, $catalogue:literal, $oid:literal, $name:literal; $ddl:literal, $rest:literal) => {
         ObjectQuery {
             kind: $kind,
             sql: concat!(
@@ -39,19 +39,11 @@ macro_rules! objects {
 /// All kinds, in an order in which most of them can be made. What fails is tried again when more is
 /// there.
 pub(super) const OBJECTS: [ObjectQuery; 27] = [
-    objects!(
-        "schema",
-        "pg_namespace",
-        "n.oid",
-        "n.nspname",
+    objects!("schema", "pg_namespace", "n.oid", "n.nspname";
         "format('CREATE SCHEMA IF NOT EXISTS %I', n.nspname)",
         "pg_namespace n WHERE true"
     ),
-    objects!(
-        "collation",
-        "pg_collation",
-        "c.oid",
-        "c.collname",
+    objects!("collation", "pg_collation", "c.oid", "c.collname";
         "format('CREATE COLLATION %I.%I (PROVIDER = %s, %s, DETERMINISTIC = %s)', n.nspname, \
          c.collname, CASE c.collprovider WHEN 'i' THEN 'icu' WHEN 'b' THEN 'builtin' ELSE 'libc' \
          END, CASE WHEN c.collprovider = 'c' THEN format('LC_COLLATE = %L, LC_CTYPE = %L', \
@@ -60,21 +52,13 @@ pub(super) const OBJECTS: [ObjectQuery; 27] = [
          c.collisdeterministic)",
         "pg_collation c JOIN pg_namespace n ON n.oid = c.collnamespace WHERE true"
     ),
-    objects!(
-        "type",
-        "pg_type",
-        "t.oid",
-        "t.typname",
+    objects!("type", "pg_type", "t.oid", "t.typname";
         "format('CREATE TYPE %I.%I AS ENUM (%s)', n.nspname, t.typname, (SELECT \
          string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder) FROM pg_enum e \
          WHERE e.enumtypid = t.oid))",
         "pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace WHERE t.typtype = 'e'"
     ),
-    objects!(
-        "type",
-        "pg_type",
-        "t.oid",
-        "t.typname",
+    objects!("type", "pg_type", "t.oid", "t.typname";
         "format('CREATE TYPE %I.%I AS (%s)', n.nspname, t.typname, (SELECT \
          string_agg(format('%I %s', a.attname, format_type(a.atttypid, a.atttypmod)), ', ' ORDER \
          BY a.attnum) FROM pg_attribute a WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT \
@@ -82,47 +66,27 @@ pub(super) const OBJECTS: [ObjectQuery; 27] = [
         "pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace JOIN pg_class c ON c.oid = \
          t.typrelid WHERE c.relkind = 'c'"
     ),
-    objects!(
-        "type",
-        "pg_type",
-        "t.oid",
-        "t.typname",
+    objects!("type", "pg_type", "t.oid", "t.typname";
         "format('CREATE TYPE %I.%I AS RANGE (SUBTYPE = %s)', n.nspname, t.typname, \
          format_type(r.rngsubtype, NULL))",
         "pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace JOIN pg_range r ON r.rngtypid = \
          t.oid WHERE t.typtype = 'r'"
     ),
     // Without its checks: they change no plan, and a superuser who writes statistics would run them.
-    objects!(
-        "domain",
-        "pg_type",
-        "t.oid",
-        "t.typname",
+    objects!("domain", "pg_type", "t.oid", "t.typname";
         "format('CREATE DOMAIN %I.%I AS %s%s', n.nspname, t.typname, format_type(t.typbasetype, \
          t.typtypmod), CASE WHEN t.typnotnull THEN ' NOT NULL' ELSE '' END)",
         "pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace WHERE t.typtype = 'd'"
     ),
-    objects!(
-        "sequence",
-        "pg_class",
-        "c.oid",
-        "c.relname",
+    objects!("sequence", "pg_class", "c.oid", "c.relname";
         "format('CREATE SEQUENCE %I.%I', n.nspname, c.relname)",
         "pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'S'"
     ),
-    objects!(
-        "function",
-        "pg_proc",
-        "p.oid",
-        "p.proname",
+    objects!("function", "pg_proc", "p.oid", "p.proname";
         "pg_get_functiondef(p.oid)",
         "pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.prokind IN ('f', 'p')"
     ),
-    objects!(
-        "aggregate",
-        "pg_proc",
-        "p.oid",
-        "p.proname",
+    objects!("aggregate", "pg_proc", "p.oid", "p.proname";
         "format('CREATE AGGREGATE %I.%I (%s) (SFUNC = %s, STYPE = %s%s%s%s, PARALLEL = %s)', \
          n.nspname, p.proname, pg_get_function_arguments(p.oid), g.aggtransfn::regproc, \
          format_type(g.aggtranstype, NULL), CASE WHEN g.aggfinalfn = 0 THEN '' ELSE ', FINALFUNC \
@@ -133,11 +97,7 @@ pub(super) const OBJECTS: [ObjectQuery; 27] = [
         "pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_aggregate g ON g.aggfnoid \
          = p.oid WHERE g.aggkind = 'n'"
     ),
-    objects!(
-        "operator",
-        "pg_operator",
-        "o.oid",
-        "o.oprname",
+    objects!("operator", "pg_operator", "o.oid", "o.oprname";
         "format('CREATE OPERATOR %I.%s (FUNCTION = %s%s%s%s%s%s)', n.nspname, o.oprname, \
          o.oprcode::regproc, CASE WHEN o.oprleft = 0 THEN '' ELSE ', LEFTARG = ' || \
          format_type(o.oprleft, NULL) END, CASE WHEN o.oprright = 0 THEN '' ELSE ', RIGHTARG = ' \
@@ -148,11 +108,7 @@ pub(super) const OBJECTS: [ObjectQuery; 27] = [
     ),
     // Dropped columns keep the numbers of those behind them, which statistics refer to. Defaults
     // change no plan.
-    objects!(
-        "table",
-        "pg_class",
-        "c.oid",
-        "c.relname",
+    objects!("table", "pg_class", "c.oid", "c.relname";
         "format('CREATE TABLE %I.%I (%s)%s%s', n.nspname, c.relname, (SELECT string_agg(CASE WHEN \
          a.attisdropped THEN format('rqps_dropped_%s integer', a.attnum) ELSE format('%I %s%s%s%s', \
          a.attname, format_type(a.atttypid, a.atttypmod), (SELECT format(' COLLATE %I.%I', \
@@ -169,141 +125,85 @@ pub(super) const OBJECTS: [ObjectQuery; 27] = [
         "pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p') AND \
          c.relpersistence <> 't'"
     ),
-    objects!(
-        "column",
-        "pg_class",
-        "c.oid",
-        "c.relname",
+    objects!("column", "pg_class", "c.oid", "c.relname";
         "format('ALTER TABLE ONLY %I.%I DROP COLUMN rqps_dropped_%s', n.nspname, c.relname, \
          a.attnum)",
         "pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = \
          c.relnamespace WHERE a.attnum > 0 AND a.attisdropped AND c.relkind IN ('r', 'p') AND \
          c.relpersistence <> 't'"
     ),
-    objects!(
-        "constraint",
-        "pg_class",
-        "c.oid",
-        "k.conname",
+    objects!("constraint", "pg_class", "c.oid", "k.conname";
         "format('ALTER TABLE ONLY %I.%I ADD CONSTRAINT %I %s', n.nspname, c.relname, k.conname, \
          pg_get_constraintdef(k.oid))",
         "pg_constraint k JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = \
          c.relnamespace WHERE k.contype = 'c'"
     ),
-    objects!(
-        "partition",
-        "pg_class",
-        "c.oid",
-        "c.relname",
+    objects!("partition", "pg_class", "c.oid", "c.relname";
         "format('ALTER TABLE ONLY %I.%I ATTACH PARTITION %I.%I %s', pn.nspname, p.relname, \
          n.nspname, c.relname, pg_get_expr(c.relpartbound, c.oid))",
         "pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_namespace n ON n.oid = \
          c.relnamespace JOIN pg_class p ON p.oid = i.inhparent JOIN pg_namespace pn ON pn.oid = \
          p.relnamespace WHERE c.relispartition AND c.relkind IN ('r', 'p')"
     ),
-    objects!(
-        "inheritance",
-        "pg_class",
-        "c.oid",
-        "c.relname",
+    objects!("inheritance", "pg_class", "c.oid", "c.relname";
         "format('ALTER TABLE %I.%I INHERIT %I.%I', n.nspname, c.relname, pn.nspname, p.relname)",
         "pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_namespace n ON n.oid = \
          c.relnamespace JOIN pg_class p ON p.oid = i.inhparent JOIN pg_namespace pn ON pn.oid = \
          p.relnamespace WHERE NOT c.relispartition AND c.relkind = 'r'"
     ),
-    objects!(
-        "constraint",
-        "pg_class",
-        "c.oid",
-        "k.conname",
+    objects!("constraint", "pg_class", "c.oid", "k.conname";
         "format('ALTER TABLE ONLY %I.%I ADD CONSTRAINT %I %s', n.nspname, c.relname, k.conname, \
          pg_get_constraintdef(k.oid))",
         "pg_constraint k JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = \
          c.relnamespace WHERE k.contype IN ('p', 'u', 'x')"
     ),
-    objects!(
-        "view",
-        "pg_class",
-        "c.oid",
-        "c.relname",
+    objects!("view", "pg_class", "c.oid", "c.relname";
         "format('CREATE VIEW %I.%I%s AS %s', n.nspname, c.relname, (SELECT format(' WITH (%s)', \
          string_agg(format('%s=%L', split_part(o, '=', 1), substr(o, strpos(o, '=') + 1)), ', ')) \
          FROM unnest(c.reloptions) o HAVING count(*) > 0), pg_get_viewdef(c.oid))",
         "pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'v' AND \
          c.relpersistence <> 't'"
     ),
-    objects!(
-        "materialized view",
-        "pg_class",
-        "c.oid",
-        "c.relname",
+    objects!("materialized view", "pg_class", "c.oid", "c.relname";
         "format('CREATE MATERIALIZED VIEW %I.%I AS %s WITH NO DATA', n.nspname, c.relname, \
          rtrim(pg_get_viewdef(c.oid), '; '))",
         "pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'm'"
     ),
-    objects!(
-        "index",
-        "pg_class",
-        "c.oid",
-        "c.relname",
+    objects!("index", "pg_class", "c.oid", "c.relname";
         "pg_get_indexdef(c.oid)",
         "pg_index x JOIN pg_class c ON c.oid = x.indexrelid JOIN pg_namespace n ON n.oid = \
          c.relnamespace JOIN pg_class r ON r.oid = x.indrelid WHERE x.indisvalid AND \
          r.relpersistence <> 't' AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = \
          c.oid AND k.contype IN ('p', 'u', 'x'))"
     ),
-    objects!(
-        "index",
-        "pg_class",
-        "c.oid",
-        "c.relname",
+    objects!("index", "pg_class", "c.oid", "c.relname";
         "format('ALTER INDEX %I.%I ATTACH PARTITION %I.%I', pn.nspname, p.relname, n.nspname, \
          c.relname)",
         "pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_namespace n ON n.oid = \
          c.relnamespace JOIN pg_class p ON p.oid = i.inhparent JOIN pg_namespace pn ON pn.oid = \
          p.relnamespace WHERE c.relkind IN ('i', 'I')"
     ),
-    objects!(
-        "constraint",
-        "pg_class",
-        "c.oid",
-        "k.conname",
+    objects!("constraint", "pg_class", "c.oid", "k.conname";
         "format('ALTER TABLE %I.%I ADD CONSTRAINT %I %s', n.nspname, c.relname, k.conname, \
          pg_get_constraintdef(k.oid))",
         "pg_constraint k JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = \
          c.relnamespace WHERE k.contype = 'f' AND k.conparentid = 0"
     ),
-    objects!(
-        "statistics",
-        "pg_statistic_ext",
-        "s.oid",
-        "s.stxname",
+    objects!("statistics", "pg_statistic_ext", "s.oid", "s.stxname";
         "pg_get_statisticsobjdef(s.oid)",
         "pg_statistic_ext s JOIN pg_namespace n ON n.oid = s.stxnamespace WHERE true"
     ),
-    objects!(
-        "rule",
-        "pg_class",
-        "c.oid",
-        "r.rulename",
+    objects!("rule", "pg_class", "c.oid", "r.rulename";
         "pg_get_ruledef(r.oid)",
         "pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class JOIN pg_namespace n ON n.oid = \
          c.relnamespace WHERE r.rulename <> '_RETURN'"
     ),
-    objects!(
-        "trigger",
-        "pg_class",
-        "c.oid",
-        "t.tgname",
+    objects!("trigger", "pg_class", "c.oid", "t.tgname";
         "pg_get_triggerdef(t.oid)",
         "pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = \
          c.relnamespace WHERE NOT t.tgisinternal AND c.relkind = 'v'"
     ),
-    objects!(
-        "cast",
-        "pg_cast",
-        "k.oid",
-        "format_type(k.castsource, NULL)",
+    objects!("cast", "pg_cast", "k.oid", "format_type(k.castsource, NULL)";
         "format('CREATE CAST (%s AS %s) %s%s', format_type(k.castsource, NULL), \
          format_type(k.casttarget, NULL), CASE k.castmethod WHEN 'f' THEN 'WITH FUNCTION ' || \
          k.castfunc::regprocedure WHEN 'i' THEN 'WITH INOUT' ELSE 'WITHOUT FUNCTION' END, CASE \
@@ -311,21 +211,13 @@ pub(super) const OBJECTS: [ObjectQuery; 27] = [
         "pg_cast k JOIN pg_type t ON t.oid = k.castsource JOIN pg_namespace n ON true WHERE k.oid \
          >= 16384 AND n.nspname = 'public'"
     ),
-    objects!(
-        "text search dictionary",
-        "pg_ts_dict",
-        "d.oid",
-        "d.dictname",
+    objects!("text search dictionary", "pg_ts_dict", "d.oid", "d.dictname";
         "format('CREATE TEXT SEARCH DICTIONARY %I.%I (TEMPLATE = %I.%I%s)', n.nspname, d.dictname, \
          tn.nspname, t.tmplname, ', ' || d.dictinitoption)",
         "pg_ts_dict d JOIN pg_namespace n ON n.oid = d.dictnamespace JOIN pg_ts_template t ON t.oid \
          = d.dicttemplate JOIN pg_namespace tn ON tn.oid = t.tmplnamespace WHERE true"
     ),
-    objects!(
-        "text search configuration",
-        "pg_ts_config",
-        "c.oid",
-        "c.cfgname",
+    objects!("text search configuration", "pg_ts_config", "c.oid", "c.cfgname";
         "format('CREATE TEXT SEARCH CONFIGURATION %I.%I (PARSER = pg_catalog.%I)', n.nspname, \
          c.cfgname, p.prsname)",
         "pg_ts_config c JOIN pg_namespace n ON n.oid = c.cfgnamespace JOIN pg_ts_parser p ON p.oid \

@@ -165,8 +165,7 @@ pub(super) enum Vector {
 pub(super) struct VerifyData {
     /// The data set, as for `compare --bench vector`: data, rows, queries, dims, data_seed,
     /// distance, neighbours [default: 60000 generated rows of 784 dimensions]
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    #[arg(add = ArgValueCompleter::new(help::settings))]
+    #[arg(long = "set", value_name = "KEY=VALUE", add = ArgValueCompleter::new(help::settings))]
     pub settings: Vec<String>,
     /// Indexes to build in memory and query, as m/ef_construction, or none [default: the eight
     /// with a published recall for the generated 60000 rows, else 8/32,16/64]
@@ -202,8 +201,7 @@ pub(super) struct Compare {
     /// DSN. Prefix LABEL= to name a target; append :CONFIG to choose a configuration (not for a
     /// DSN). Examples: mysql@8.0.33 old=postgres=/opt/pg:big postgres://user@host/db. In the git
     /// repository of a DBMS, commits: HEAD~1 HEAD, main.., or none for HEAD and the work tree
-    #[arg(value_name = "TARGET")]
-    #[arg(help_heading = "What to compare", display_order = 0)]
+    #[arg(value_name = "TARGET", help_heading = "What to compare", display_order = 0)]
     #[arg(add = ArgValueCompleter::new(help::targets))]
     pub targets: Vec<String>,
     #[command(flatten)]
@@ -259,8 +257,7 @@ pub(super) struct PlanCheck {
 pub(super) struct Count {
     /// Targets, the baseline first, as for `compare`, but no DSN, because rqps starts each server
     /// under valgrind
-    #[arg(required = true, value_name = "TARGET")]
-    #[arg(add = ArgValueCompleter::new(help::targets))]
+    #[arg(required = true, value_name = "TARGET", add = ArgValueCompleter::new(help::targets))]
     pub targets: Vec<String>,
     /// Benchmark: sysbench, kv (RocksDB and Speedb), vector, insert, sql:FILE, pgbench:SCRIPT or
     /// lua:SCRIPT, as for `compare`
@@ -285,8 +282,7 @@ pub(super) struct Count {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = at_least_1())]
     pub repeats: u32,
     /// Change one setting of the workload, such as rows=1M; repeatable
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    #[arg(add = ArgValueCompleter::new(help::settings))]
+    #[arg(long = "set", value_name = "KEY=VALUE", add = ArgValueCompleter::new(help::settings))]
     pub settings: Vec<String>,
     /// Order of the sysbench steps, as for `compare`
     #[arg(long, value_enum)]
@@ -357,8 +353,7 @@ pub(super) struct FreshArgs {
 #[derive(Debug, Default, Args)]
 pub(super) struct Gate {
     /// Result folders [default: the newest below ./rqps-results]
-    #[arg(value_name = "DIR")]
-    #[arg(add = ArgValueCompleter::new(help::result_folders))]
+    #[arg(value_name = "DIR", add = ArgValueCompleter::new(help::result_folders))]
     pub folders: Vec<PathBuf>,
     /// Earlier result sets, such as those of a nightly job: their newest level is a second
     /// baseline. Needs four or more of this host since the last change
@@ -424,12 +419,10 @@ pub(super) enum GateForm {
 #[derive(Debug, Args)]
 pub(super) struct Explain {
     /// Result folders [default: the newest below ./rqps-results]
-    #[arg(value_name = "DIR")]
-    #[arg(add = ArgValueCompleter::new(help::result_folders))]
+    #[arg(value_name = "DIR", add = ArgValueCompleter::new(help::result_folders))]
     pub folders: Vec<PathBuf>,
     /// Explain this step, whether it differs or not; repeatable
-    #[arg(long = "step", value_name = "NAME")]
-    #[arg(add = ArgValueCompleter::new(help::steps))]
+    #[arg(long = "step", value_name = "NAME", add = ArgValueCompleter::new(help::steps))]
     pub steps: Vec<String>,
     /// Label of the baseline target [default: the first of the plan]
     #[arg(long, value_name = "LABEL")]
@@ -441,8 +434,7 @@ pub(super) struct Explain {
 #[derive(Debug, Args)]
 pub(super) struct Report {
     /// Result folders [default: the newest below ./rqps-results]
-    #[arg(value_name = "DIR")]
-    #[arg(add = ArgValueCompleter::new(help::result_folders))]
+    #[arg(value_name = "DIR", add = ArgValueCompleter::new(help::result_folders))]
     pub folders: Vec<PathBuf>,
     /// Label of the baseline target [default: the first of the plan]. Repeatable, one for each
     /// family (DBMS and storage engine): then each family is relative to its own
@@ -475,8 +467,7 @@ pub(super) struct Report {
 pub(super) struct Doctor {
     /// Run an A/A test of this target and save it as the noise calibration of this host. Accepts
     /// the options of `compare` (default: six short steps, 12 blocks)
-    #[arg(long, value_name = "TARGET")]
-    #[arg(add = ArgValueCompleter::new(help::targets))]
+    #[arg(long, value_name = "TARGET", add = ArgValueCompleter::new(help::targets))]
     pub aa: Option<String>,
     /// Measure builds of these sources (`DBMS=src:DIR@REF`) whose functions are linked in shuffled
     /// orders, and save the noise of code layout: `compare` and `bisect` then use it as --tau for
@@ -507,8 +498,7 @@ pub(super) enum DoctorFormat {
 #[derive(Debug, Args)]
 pub(super) struct Export {
     /// Result folders
-    #[arg(required = true, value_name = "DIR")]
-    #[arg(add = ArgValueCompleter::new(help::result_folders))]
+    #[arg(required = true, value_name = "DIR", add = ArgValueCompleter::new(help::result_folders))]
     pub folders: Vec<PathBuf>,
     /// Label of the baseline target [default: the first of the plan]
     #[arg(long, value_name = "LABEL")]
@@ -558,8 +548,7 @@ pub(super) struct Builds {
 #[derive(Debug, Args)]
 pub(super) struct Get {
     /// Builds to fetch: DBMS@VERSION or DBMS=deb:SUITE/PACKAGE
-    #[arg(required = true, value_name = "TARGET")]
-    #[arg(add = ArgValueCompleter::new(help::targets))]
+    #[arg(required = true, value_name = "TARGET", add = ArgValueCompleter::new(help::targets))]
     pub targets: Vec<String>,
     #[command(flatten)]
     pub cache: CacheFolder,
@@ -709,8 +698,7 @@ pub(super) struct GuestOptions {
     pub keep: bool,
     /// On a server given by a DSN where rqps may not make a schema or database of its own: drop
     /// these tables because the benchmark needs their names. Their data are lost
-    #[arg(long = "replace-tables", value_name = "NAME", value_delimiter = ',')]
-    #[arg(help_heading = HOST)]
+    #[arg(long = "replace-tables", value_name = "NAME", value_delimiter = ',', help_heading = HOST)]
     pub replace: Vec<String>,
     /// On a server given by a DSN: run statements of a workload file that may change rows, without
     /// a question

@@ -472,8 +472,7 @@ pub(super) struct CheckArgs {
     #[arg(add = ArgValueCompleter::new(help::steps))]
     pub steps: Vec<String>,
     /// Change one setting of the workload, such as rows=1M; repeatable
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    #[arg(add = ArgValueCompleter::new(help::settings))]
+    #[arg(long = "set", value_name = "KEY=VALUE", add = ArgValueCompleter::new(help::settings))]
     pub settings: Vec<String>,
     /// Seed of the data, the statements and the sample of steps
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>)]

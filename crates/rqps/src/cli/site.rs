@@ -367,8 +367,7 @@ fn write_changed(path: &Path, bytes: &[u8]) -> Result<bool> {
 #[derive(Debug, Args)]
 pub(super) struct SiteArgs {
     /// Result folders, or folders that hold result folders
-    #[arg(required = true, value_name = "DIR")]
-    #[arg(add = ArgValueCompleter::new(help::result_folders))]
+    #[arg(required = true, value_name = "DIR", add = ArgValueCompleter::new(help::result_folders))]
     pub folders: Vec<PathBuf>,
     /// Folder of the site: a new one, or that of an earlier `rqps site`
     #[arg(short, long, value_name = "DIR")]
@@ -498,8 +497,7 @@ fn order(path: &Path) -> Result<Vec<String>> {
 #[derive(Debug, Args)]
 pub(super) struct History {
     /// Result folders with two or more versions of a DBMS; with --by date, of two or more days
-    #[arg(required = true, value_name = "DIR")]
-    #[arg(add = ArgValueCompleter::new(help::result_folders))]
+    #[arg(required = true, value_name = "DIR", add = ArgValueCompleter::new(help::result_folders))]
     pub folders: Vec<PathBuf>,
     /// Order of the points: versions of a DBMS, or dates of the result sets of each target
     #[arg(long, value_enum, default_value = "version")]
