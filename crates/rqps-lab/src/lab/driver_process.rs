@@ -36,7 +36,6 @@ pub(super) struct Start {
 const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A driver at work. Dropping it ends the process.
-#[derive(Debug)]
 pub(super) struct DriverProcess {
     carrier: Carrier,
     /// The client host that it is on; `None` for this one.
@@ -46,7 +45,6 @@ pub(super) struct DriverProcess {
 }
 
 /// The connection to a driver.
-#[derive(Debug)]
 enum Carrier {
     /// A process here.
     Child {

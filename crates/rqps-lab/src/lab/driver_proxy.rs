@@ -2,7 +2,6 @@
 //! drivers, over the connection that it lives by. Their lines go both ways.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::IpAddr;
@@ -296,7 +295,6 @@ struct Drivers {
 }
 
 /// A driver at the other end. Dropping it ends the driver.
-#[derive(Debug)]
 pub(super) struct ProxiedDriver {
     number: u32,
     line: Arc<ClientLine>,
@@ -451,12 +449,6 @@ impl Drop for ProxiedDriver {
         }
         // If the line is cut, the other end has ended it.
         self.line.say(&ServerWord::End { driver: self.number }).ok();
-    }
-}
-
-impl fmt::Debug for ClientLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientLine").finish_non_exhaustive()
     }
 }
 

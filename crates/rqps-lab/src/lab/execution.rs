@@ -27,7 +27,7 @@ use rqps_results::ResultSet;
 use rqps_wire::password::TypedPasswords;
 
 /// The plan to carry out, and its surroundings.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ExecutionOptions {
     /// The plan.
     pub plan: Plan,

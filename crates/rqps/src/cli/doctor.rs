@@ -189,9 +189,13 @@ fn json(known: &Calibration, noise: &HostNoise) -> Result<String> {
     Ok(escape::json(&serde_json::to_string_pretty(&json)?).into_owned())
 }
 
+/// A logarithm of a ratio as a share.
+fn percent(ln: f64) -> String {
+    format!("{:.2} %", 100.0 * ln.exp_m1())
+}
+
 /// The noise of each kind of steps, and what can be found with it.
 fn resolution_text(kinds: &[KindPromise], rules: &Rules) -> String {
-    let percent = |ln: f64| format!("{:.2} %", 100.0 * ln.exp_m1());
     let mut text = String::new();
     let cells = |cell: &dyn Fn(&KindPromise) -> String| -> String {
         kinds.iter().map(|kind| format!("{:>9}", cell(kind))).collect()
@@ -223,7 +227,6 @@ fn calibration_text(
     rules: &Rules,
     verdict_alarms: usize,
 ) -> String {
-    let percent = |ln: f64| format!("{:.2} %", 100.0 * ln.exp_m1());
     let mut text = String::new();
     let _ = writeln!(
         text,
@@ -377,7 +380,6 @@ fn relinked(target: &str, count: u32) -> Result<Vec<String>> {
 }
 
 fn layout_text(known: &LayoutRates, noise: &LayoutNoise) -> String {
-    let percent = |ln: f64| format!("{:.2} %", 100.0 * ln.exp_m1());
     let blocks = known.steps.first().and_then(|step| step.rates.first()).map_or(0, Vec::len);
     let mut text = String::new();
     // Writing to a String cannot fail, here and below.

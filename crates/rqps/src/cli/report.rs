@@ -31,11 +31,17 @@ const BRIEF_COLUMNS: usize = 80;
 /// `rqps report`.
 pub(super) fn print(words: &Report) -> Result<u8> {
     if words.by_family || words.baseline.len() > 1 {
-        return print_families(words);
+        let folders = folders::or_newest(&words.folders)?;
+        let rules = gate::rules(&folders, &words.rules)?;
+        return print_parts(words, Compared::read_families(&folders, &words.baseline, rules)?);
     }
     let mut pools = parts::pools(&folders::or_newest(&words.folders)?)?;
     if pools.len() > 1 {
-        return print_pools(words, &pools);
+        let (count, baseline) = (pools.len(), words.baseline.first());
+        if words.brief {
+            bail!("print the answer alone: these folders have {count} workloads; name one");
+        }
+        return print_parts(words, read_pools(&pools, baseline, &words.rules, &words.label)?);
     }
     let folders = pools.pop().map(|(_, folders)| folders).unwrap_or_default();
     let baseline = words.baseline.first().map(String::as_str);
@@ -52,21 +58,6 @@ pub(super) fn print(words: &Report) -> Result<u8> {
     // The process ends now. Freeing all strings would take a twelfth of its time.
     std::mem::forget(found);
     Ok(code)
-}
-
-/// Writes the report of several families, each relative to its own baseline.
-fn print_families(words: &Report) -> Result<u8> {
-    let folders = folders::or_newest(&words.folders)?;
-    let rules = gate::rules(&folders, &words.rules)?;
-    print_parts(words, Compared::read_families(&folders, &words.baseline, rules)?)
-}
-
-/// Writes the report of folders with different workloads, a part for each.
-fn print_pools(words: &Report, pools: &[Pool]) -> Result<u8> {
-    if words.brief {
-        bail!("print the answer alone: these folders have {} workloads; name one", pools.len());
-    }
-    print_parts(words, read_pools(pools, words.baseline.first(), &words.rules, &words.label)?)
 }
 
 fn read_pools(
