@@ -6,7 +6,7 @@ use rqps_bench::spec::CliContext;
 use rqps_dbms::spec::{self, Machine};
 use rqps_driver::event::DriverEvent;
 use rqps_driver::request::{DriverCommand, DriverRequest};
-use rqps_driver::workload::value;
+use rqps_driver::workload::settings;
 use rqps_lab::benchmarks::{self, kv, lua, pgbench};
 use rqps_lab::lab::fuzzing as lab;
 use rqps_lab::plan::words;
@@ -80,10 +80,10 @@ pub(super) fn pgbench_options(bytes: &[u8]) {
 pub(super) fn quantities(bytes: &[u8]) {
     let all = lines(bytes);
     for line in &all {
-        let _ = (units::parse_duration(line), value::bytes(line), value::memory_limit(line));
-        let _ = (value::count(line, 0, u64::MAX), value::seconds(line));
-        let _ = (value::client_counts(line, 1 << 16), value::number(line, 0.0, f64::MAX));
-        let _ = (value::yes_or_no(line), KvOption::parse(line));
+        let _ = (units::parse_duration(line), settings::bytes(line), settings::memory_limit(line));
+        let _ = (settings::count(line, 0, u64::MAX), settings::seconds(line));
+        let _ = (settings::client_counts(line, 1 << 16), settings::number(line, 0.0, f64::MAX));
+        let _ = (settings::yes_or_no(line), KvOption::parse(line));
         let version = Version::new(line.as_str());
         for row in spec::ALL {
             let _ = (row.scheme)(&version, Machine::this());

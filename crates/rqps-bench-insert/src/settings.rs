@@ -1,11 +1,10 @@
 //! Settings `key=value` of the Insert Benchmark.
 
-use rqps_driver::workload::own::{Settings, own_settings};
-use rqps_driver::workload::preset::{NamedPreset, named};
-use rqps_driver::workload::settings::SetError;
-use rqps_driver::workload::value::{
-    choice, client_counts, count, memory_limit, number, seconds, yes_or_no,
+use rqps_driver::workload::settings::{
+    SetError, Settings, choice, client_counts, count, memory_limit, number, own_settings, seconds,
+    yes_or_no,
 };
+use rqps_driver::workload::{NamedPreset, named};
 use rqps_model::benchmark::{BenchmarkParameters, Pace, Workload};
 use rqps_model::dialect::Dialect;
 use rqps_model::insert::{InsertShape, Pacing, Profile, QueryKind, QueryStep, RowsPerCommit};

@@ -3,7 +3,7 @@
 use crate::schema::{self, Partitioning};
 use crate::settings::shape;
 use rqps_bench::spec::Counting;
-use rqps_driver::workload::select::{Companions, SelectError, select};
+use rqps_driver::workload::{Companions, SelectError, select};
 use rqps_model::benchmark::{Group, Phase, Prerequisite, RateUnit, Step, StepTurns, Workload};
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use rqps_bench::spec::StepSet;
-use rqps_driver::workload::own::{Settings, own_settings};
-use rqps_driver::workload::settings::{self, SetError};
-use rqps_driver::workload::value::{choice, count, number, yes_or_no};
+use rqps_driver::workload::settings::{
+    self, SetError, Settings, choice, count, number, own_settings, yes_or_no,
+};
 use rqps_model::benchmark::{BenchmarkParameters, Workload};
 use rqps_model::kv::{Compression, CoreMix, Data, KvShape, Style};
 

@@ -1,7 +1,7 @@
 //! The steps of the RocksDB sequence in order, with their options.
 
 use rqps_bench::spec::{Counting, DataSize, all_rows};
-use rqps_driver::workload::select::{Companions, SelectError, select};
+use rqps_driver::workload::{Companions, SelectError, select};
 use rqps_model::benchmark::{
     BenchmarkParameters, Group, Pace, Phase, RateUnit, Step, StepTurns, Workload,
 };

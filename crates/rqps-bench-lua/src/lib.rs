@@ -12,7 +12,7 @@ pub mod steps;
 use rqps_analysis::Extension;
 use rqps_bench::spec::{BenchmarkSpec, OwnWords, WorkloadFile, scaled};
 use rqps_driver::part::DriverPart;
-use rqps_driver::workload::preset::ScalePreset;
+use rqps_driver::workload::ScalePreset;
 use rqps_model::benchmark::BenchmarkParameters;
 
 const LENGTHS: [ScalePreset; 3] = [

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::steps;
 use rqps_bench::spec::{CliContext, DataSize, UserCode};
-use rqps_driver::workload::own::{Settings, own_settings};
-use rqps_driver::workload::settings::SetError;
-use rqps_driver::workload::value::{bytes, choice};
+use rqps_driver::workload::settings::{SetError, Settings, bytes, choice, own_settings};
 use rqps_model::benchmark::{BenchmarkParameters, Workload};
 use rqps_model::lua::{LuaDeclared, LuaOption, LuaRights, LuaScript, LuaShape, RandomType};
 use rqps_model::sql_workload::PinnedFile;

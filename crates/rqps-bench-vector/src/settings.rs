@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use crate::steps::{self, shape_of};
-use rqps_driver::workload::own::{Settings, own_settings};
-use rqps_driver::workload::preset::{NamedPreset, named};
-use rqps_driver::workload::settings::SetError;
-use rqps_driver::workload::value::{choice, count, list, number};
+use rqps_driver::workload::settings::{
+    SetError, Settings, choice, count, list, number, own_settings,
+};
+use rqps_driver::workload::{NamedPreset, named};
 use rqps_model::benchmark::{BenchmarkParameters, Idle, Workload};
 use rqps_model::build::Dbms;
 use rqps_model::dialect::Dialect;

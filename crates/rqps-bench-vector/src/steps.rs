@@ -1,7 +1,7 @@
 //! The steps of vector search in order.
 
 use rqps_bench::spec::Counting;
-use rqps_driver::workload::select::{Companions, SelectError, select};
+use rqps_driver::workload::{Companions, SelectError, select};
 use rqps_model::benchmark::{
     BenchmarkParameters, Group, Phase, RateUnit, Step, StepBody, StepTurns, Workload,
 };

@@ -6,15 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::attempt::{AfterError, ClientEvent, ClientStop, StatementError, Tally};
-use crate::clock::Clock;
-use crate::connection::Connection;
-use crate::connection::failed_statement;
+use crate::attempt::{AfterError, ClientEvent, ClientStop, Pulse, StatementError, Tally};
+use crate::clock::{ArrivalSchedule, Clock, Window};
+use crate::connection::{Connection, failed_statement};
 use crate::recorder::Recorder;
-use crate::schedule::ArrivalSchedule;
 use crate::turns::TurnMember;
-use crate::watch::Pulse;
-use crate::window::Window;
 use rqps_model::benchmark::Pace;
 use rqps_model::dialect::Dialect;
 use rqps_wire::WireError;
@@ -384,8 +380,8 @@ mod tests {
     use super::*;
     use crate::fake::{Fake, Fault};
     use crate::recorder::Snapshot;
-    use crate::script::program::{Program, ScriptData};
     use crate::script::sources::SharedSources;
+    use crate::script::{Program, ScriptData};
     use rqps_model::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};
 
     const MS: u64 = 1_000_000;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::answer_keeper::{AnswerKeeper, Wanted, only_read};
-use crate::cancel;
+use crate::answers::{AnswerKeeper, Wanted, only_read};
+use crate::attempt::Call;
 use crate::fake::Fake;
+use crate::loaders;
 use crate::request::DriverRequest;
-use crate::text_statements::Call;
 use rqps_embed::sqlite::{self, Sqlite, SqliteError, Statement};
 use rqps_host::tree;
 use rqps_model::dialect::Dialect;
@@ -171,7 +171,7 @@ impl Connector {
                 Connection::Mysql(client) => Canceller::of_mysql(client, address, &self.login),
                 _ => None,
             };
-            canceller.into_iter().for_each(cancel::remember);
+            canceller.into_iter().for_each(loaders::remember);
         }
         Ok(session)
     }
@@ -579,7 +579,7 @@ const UNSEEN: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// A pause until the server's process or thread sleeps.
-pub(super) fn wait_until_server_sleeps(server: Option<u32>) -> Box<dyn FnMut() + Send> {
+fn wait_until_server_sleeps(server: Option<u32>) -> Box<dyn FnMut() + Send> {
     let Some(server) = server else { return Box::new(|| thread::sleep(UNSEEN)) };
     Box::new(move || {
         let end = Instant::now() + LONGEST;

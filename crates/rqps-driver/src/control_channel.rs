@@ -5,8 +5,8 @@ use std::io::{BufRead, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use crate::cancel;
 use crate::event::DriverEvent;
+use crate::loaders;
 use crate::request::{DriverCommand, Met};
 use rqps_host::clock::{self, RealClock, TimeSource as _};
 use rqps_host::sample::{CounterSampler, Sample};
@@ -71,7 +71,7 @@ impl<W: Write> ControlChannel<W> {
                 let _ = sender.send(rest.trim_end().to_owned());
                 rest.clear();
             }
-            cancel::all();
+            loaders::all();
         });
         ControlChannel { output, lines, _open: None, host: None, start_ns: None }
     }

@@ -2,8 +2,10 @@
 //! creation on. rqps drops only tables with the mark, whatever their names.
 
 use crate::connection::{Connection, Connector};
-use rqps_model::dialect::{Dialect, Marking};
+use rqps_model::dialect::{Dialect, Marking, SERVER_ONLY};
+use rqps_model::escape;
 use rqps_model::sql_name::{Identifier, Literal};
+use rqps_text::LoadRules;
 use rqps_wire::WireError;
 
 const DROP_TABLE: &str = "DROP TABLE IF EXISTS ";
@@ -143,6 +145,165 @@ fn marked(dialect: Dialect, sql: &str, mark: &str) -> String {
         }
         None => sql.to_owned(),
     }
+}
+
+// Functions, operators and types that a load calls: if somebody made one of that name on a server
+// that rqps does not run, the server may take it for its own, and it may do anything.
+
+/// The schemas in which the session looks for functions. No operator and no function that somebody
+/// could have made.
+const PATH: &str = "SELECT pg_catalog.unnest(pg_catalog.current_schemas(false))";
+
+/// Functions and operators of the schemas that follow in parentheses. Those of extensions come from
+/// their files. Whatever it says of itself, each may write: an immutable function may call one that
+/// does.
+const FUNCTIONS: &str = "SELECT p.proname, p.oid::regprocedure::text FROM pg_proc p \
+     JOIN pg_namespace n ON n.oid = p.pronamespace WHERE NOT EXISTS \
+     (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid \
+     AND d.deptype = 'e') AND n.nspname IN ";
+const OPERATORS: &str = "SELECT o.oprname, o.oid::regoperator::text FROM pg_operator o \
+     JOIN pg_namespace n ON n.oid = o.oprnamespace WHERE NOT EXISTS \
+     (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_operator'::regclass AND d.objid = o.oid \
+     AND d.deptype = 'e') AND n.nspname IN ";
+
+/// Types of these schemas whose values call functions of others: domains with checks or defaults,
+/// over others too, and types with casts. Joins by equality alone: a server may have 10,000 tables.
+const TYPES: &str = "WITH RECURSIVE made AS (SELECT p.oid FROM pg_proc p \
+     JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname <> 'pg_catalog' AND NOT EXISTS \
+     (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid \
+     AND d.deptype = 'e')), \
+     uses AS (SELECT d.classid, d.objid FROM pg_depend d WHERE \
+     (d.refclassid = 'pg_proc'::regclass AND d.refobjid IN (SELECT oid FROM made)) OR \
+     (d.refclassid = 'pg_operator'::regclass AND d.refobjid IN \
+     (SELECT oid FROM pg_operator WHERE oprcode IN (SELECT oid FROM made)))), \
+     parts AS (SELECT oid, typbasetype AS part FROM pg_type WHERE typbasetype <> 0 \
+     UNION ALL SELECT oid, typelem FROM pg_type WHERE typelem <> 0 \
+     UNION ALL SELECT t.oid, a.atttypid FROM pg_attribute a JOIN pg_type t \
+     ON t.typrelid = a.attrelid), \
+     calling AS ((SELECT u.objid AS oid FROM uses u WHERE u.classid = 'pg_type'::regclass \
+     UNION SELECT c.contypid FROM pg_constraint c JOIN uses u ON u.objid = c.oid \
+     AND u.classid = 'pg_constraint'::regclass \
+     UNION SELECT unnest(ARRAY[k.castsource, k.casttarget]) FROM pg_cast k \
+     WHERE k.castfunc IN (SELECT oid FROM made)) \
+     UNION SELECT p.oid FROM parts p JOIN calling c ON c.oid = p.part) \
+     SELECT t.typname, t.oid::regtype::text FROM pg_type t JOIN calling c ON c.oid = t.oid \
+     JOIN pg_namespace n ON n.oid = t.typnamespace WHERE n.nspname IN ";
+
+/// Users whose code may run as this one.
+const TRUSTED: &str = "(SELECT oid FROM pg_roles WHERE rolsuper OR rolname = current_user)";
+
+/// Schemas of these in which users may make objects, beside this one and superusers, who could do
+/// more anyway, and those in which they have made some: whatever a load writes, the server may call
+/// them. Also who.
+fn of_others(schemas: &Literal) -> [String; 2] {
+    let makers = format!(
+        "SELECT n.nspname, CASE maker WHEN 0 THEN 'everybody' ELSE pg_get_userbyid(maker) END \
+         || ' may make objects' FROM pg_namespace n JOIN LATERAL (SELECT a.grantee AS maker \
+         FROM aclexplode(n.nspacl) a WHERE a.privilege_type = 'CREATE' \
+         AND a.grantee <> n.nspowner UNION SELECT \
+         CASE pg_get_userbyid(n.nspowner) WHEN 'pg_database_owner' THEN d.datdba \
+         ELSE n.nspowner END FROM pg_database d WHERE d.datname = current_database()) m ON true \
+         WHERE n.nspname IN ({schemas}) AND maker NOT IN {TRUSTED}"
+    );
+    let objects = format!(
+        "SELECT n.nspname, pg_get_userbyid(o.owner) || ' has made objects' FROM \
+         (SELECT oid, pronamespace AS place, proowner AS owner FROM pg_proc \
+         UNION ALL SELECT oid, oprnamespace, oprowner FROM pg_operator \
+         UNION ALL SELECT oid, typnamespace, typowner FROM pg_type WHERE typtype = 'd') o \
+         JOIN pg_namespace n ON n.oid = o.place WHERE n.nspname IN ({schemas}) \
+         AND o.owner NOT IN {TRUSTED} AND NOT EXISTS \
+         (SELECT 1 FROM pg_depend d WHERE d.objid = o.oid AND d.deptype = 'e') LIMIT 1"
+    );
+    [makers, objects]
+}
+
+/// All stored functions: MySQL does not see to it that they keep their word.
+const OF_MYSQL: &str = "SELECT LOWER(routine_name), routine_name \
+     FROM information_schema.routines WHERE routine_schema = DATABASE() \
+     AND routine_type = 'FUNCTION'";
+
+/// Refuses a load that calls a function which somebody made on the server under the name of one
+/// that loads may call.
+///
+/// # Errors
+/// There is one, or the server refuses. The error is a complete message.
+pub(super) fn check(
+    rules: &LoadRules,
+    dialect: Dialect,
+    session: &mut Connection,
+) -> Result<(), String> {
+    let (made, types) = match dialect {
+        Dialect::Mysql if rules.called().chain(rules.types()).next().is_none() => return Ok(()),
+        Dialect::Mysql => (pairs(session, OF_MYSQL)?, Vec::new()),
+        _ => made_on_postgres(session)?,
+    };
+    // The server may read a part of some signs as an operator.
+    let is_called = |name: &str| {
+        if name.starts_with(is_of_name) {
+            rules.called().any(|called| called == name)
+        } else {
+            rules.called().any(|called| called.contains(name))
+        }
+    };
+    let is_type = |name: &str| rules.types().any(|known| known == name);
+    let called = made.iter().find(|(name, _)| is_called(name));
+    match called.or_else(|| types.iter().find(|(name, _)| is_type(name))) {
+        None => Ok(()),
+        Some((_, shown)) => Err(format!(
+            "failed to load: its files use {}, which somebody made there, and which may do \
+             anything\nhint: rename it there, or leave the statement out of the files",
+            escape::line(shown)
+        )),
+    }
+}
+
+fn is_of_name(first: char) -> bool {
+    first.is_alphanumeric() || first == '_'
+}
+
+fn pairs(session: &mut Connection, sql: &str) -> Result<Made, String> {
+    let rows = session.rows(sql);
+    let rows = rows.map_err(|error| format!("failed to look for functions: {error}"))?;
+    let pair = |row: Vec<Option<String>>| {
+        let mut cells = row.into_iter().map(Option::unwrap_or_default);
+        Some((cells.next()?, cells.next()?))
+    };
+    Ok(rows.into_iter().filter_map(pair).collect())
+}
+
+/// What somebody made by names, and how it is shown.
+type Made = Vec<(String, String)>;
+
+/// Functions and operators, and types that call some.
+fn made_on_postgres(session: &mut Connection) -> Result<(Made, Made), String> {
+    // Servers that are only compatible may have no such catalogue, and no such functions.
+    let Ok(path) = session.rows(PATH) else { return Ok((Vec::new(), Vec::new())) };
+    let path = path.into_iter().flatten().flatten();
+    let path: Vec<Literal> =
+        path.map(|schema| Literal::quoted(Dialect::Postgres, &schema)).collect();
+    if path.is_empty() {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let set = |error| format!("failed to set up a session for loading: {error}");
+    session.simple(SERVER_ONLY).map_err(set)?;
+    let list = Literal::list(&path);
+    for query in of_others(&list) {
+        // A list of names would never be whole: LIKE, IN and attributes call some, too.
+        let found = pairs(session, &query);
+        if let Some((schema, who)) = found?.into_iter().next() {
+            let (schema, who) = (escape::line(&schema), escape::line(&who));
+            return Err(format!(
+                "failed to load: {who} in the schema {schema}, which the load could call as you\n\
+                 hint: REVOKE CREATE ON SCHEMA {schema} FROM PUBLIC and from others, or name a \
+                 schema of your own: options=-csearch_path%3DSCHEMA in the DSN"
+            ));
+        }
+    }
+    let mut of_path = |query| pairs(session, &format!("{query}({list})"));
+    let (mut made, operators, types) = (of_path(FUNCTIONS)?, of_path(OPERATORS)?, of_path(TYPES)?);
+    made.extend(operators);
+    session.simple("RESET search_path").map_err(set)?;
+    Ok((made, types))
 }
 
 #[cfg(test)]

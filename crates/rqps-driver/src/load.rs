@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use crate::Stop;
-use crate::columns::LoadColumns;
 use crate::connection::{Connection, Connector};
 use crate::control_channel::ControlChannel;
 use crate::event::DriverEvent;
 use crate::loaders::{COPY_BYTES, send_local, share_out};
 use crate::part::{LoadRow, LoadRows, OpenRows};
 use crate::request::{DriverRequest, LoadRequest, LoadType};
+use crate::row_stream::LoadColumns;
 use rqps_host::{affinity, tree};
 use rqps_model::dialect::{Bulk, Dialect};
 use rqps_model::endpoint::Endpoint;

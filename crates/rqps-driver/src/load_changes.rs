@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::connection::{Connection, Connector};
-use crate::load_calls;
+use crate::files::{self, SqlFile};
+use crate::guest;
 use crate::request::FileLoad;
-use crate::sql_file::{self, SqlFile};
 use rqps_model::dialect::Dialect;
 use rqps_model::escape;
 use rqps_model::sql_name::{Literal, TableName};
@@ -46,7 +46,7 @@ const LOOKED_AT: u64 = 64 << 20;
 /// complete message.
 pub fn check_files(load: &FileLoad, dialect: Dialect) -> Result<(), String> {
     for path in load.schema.iter().chain(&load.index) {
-        if sql_file::is_database(path)? {
+        if files::is_database(path)? {
             continue;
         }
         let fault = |why: String| format!("failed to load {}: {why}", path.display());
@@ -164,7 +164,7 @@ pub(super) fn make_way(
     let mut session = connector.open(0)?;
     read_as_written(dialect, &mut session)?;
     check_place(changed.place.as_deref(), dialect, &mut session)?;
-    load_calls::check(&rules, dialect, &mut session)?;
+    guest::check(&rules, dialect, &mut session)?;
     if dialect == Dialect::Mysql {
         check_children(&changed.relations, &mut session)?;
     }

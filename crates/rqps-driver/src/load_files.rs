@@ -10,12 +10,11 @@ use std::time::{Duration, Instant};
 
 use crate::connection::{Connection, Connector};
 use crate::control_channel::{ControlChannel, LabGone, Stop};
-use crate::csv_rows::{self, CsvPart};
 use crate::event::{DriverEvent, FileProgress};
+use crate::files::{self, CsvPart, SqlFile};
 use crate::load_changes::{self, shortened};
 use crate::loaders::{self, connections, gather_statistics, share_out, speed_up};
 use crate::request::{DriverRequest, FileLoad};
-use crate::sql_file::{self, SqlFile};
 use rqps_host::tree;
 use rqps_model::dialect::Dialect;
 use rqps_model::run::{CpuTime, LoadedFile};
@@ -57,9 +56,9 @@ pub fn load<W: Write>(
         set.map_err(|error| format!("failed to set the character set: {error}"))?;
     }
     for (place, path) in task.schema.iter().enumerate() {
-        if sql_file::is_database(path)? {
+        if files::is_database(path)? {
             let watch = FileWatch::over(path);
-            sql_file::copy_database(path, &request.endpoint, place == 0)?;
+            files::copy_database(path, &request.endpoint, place == 0)?;
             control.send(&DriverEvent::LoadedFile(watch.loaded(0)))?;
         } else {
             rows += execute((path, rules.as_mut(), task), request.dialect, connector, control)?
@@ -174,7 +173,7 @@ impl SharedRows {
         let (file, part) = &self.parts[number];
         let file = &self.files[*file];
         file.begun.get_or_init(Instant::now);
-        let loaded = csv_rows::load(part, self.dialect, session, (&file.rows, &file.read));
+        let loaded = files::load(part, self.dialect, session, (&file.rows, &file.read));
         file.end_part();
         loaded.map_err(|what| fault_of(&part.file.path, &what))
     }
@@ -204,7 +203,7 @@ fn load_data<W: Write>(
     let sessions = connections(request, task.sessions);
     let (mut parts, mut files) = (Vec::new(), Vec::new());
     for (number, file) in task.data.iter().enumerate() {
-        let of_file = csv_rows::parts(file, sessions);
+        let of_file = files::parts(file, sessions);
         let of_file = of_file.map_err(|what| fault_of(&file.path, &what))?;
         files.push(SharedFile::new(&file.path, of_file.len()));
         parts.extend(of_file.into_iter().map(|part| (number, part)));

@@ -1,11 +1,18 @@
 //! Per-event records of a client, which the coordinator reads each second without a lock: counters
 //! with one writer, and a latency histogram in the layout of HdrHistogram with three digits.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::clock::SECOND;
+use crate::event::StepInterval;
+use crate::request::{DriverRequest, StepRequest};
 use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
+use rqps_model::benchmark::Pace;
+use rqps_model::run::SECOND_MIN;
 
 /// 2^11 linear steps hold three significant digits; every further power of two has 2^10 steps.
 const LINEAR_BITS: u32 = 11;
@@ -189,6 +196,118 @@ fn histogram(sums: &[u64]) -> Option<Histogram<u64>> {
         histogram.record_n(largest_of(step), *count).ok()?;
     }
     Some(histogram)
+}
+
+// Turns the records of clients into intervals of about a second.
+
+/// Makes one recorder per client.
+pub fn recorders<B>(task: &StepRequest<B>) -> Vec<Arc<Recorder>> {
+    let open = matches!(task.pace, Pace::Open { .. });
+    (0..task.clients).map(|_| Arc::new(Recorder::new(open))).collect()
+}
+
+/// Makes the intervals of a window.
+pub struct IntervalMeter {
+    recorders: Vec<Arc<Recorder>>,
+    earlier: Snapshot,
+    from_ns: u64,
+    second: u32,
+    /// True if each interval contains its latencies, so that those of several hosts can be merged.
+    tells_latencies: bool,
+}
+
+impl IntervalMeter {
+    /// Begins at the start of the window.
+    pub fn new(recorders: &[Arc<Recorder>], start_ns: u64) -> IntervalMeter {
+        IntervalMeter {
+            recorders: recorders.to_vec(),
+            earlier: Snapshot::default(),
+            from_ns: start_ns,
+            second: 0,
+            tells_latencies: false,
+        }
+    }
+
+    /// For a driver with this share of the step's clients.
+    pub fn for_share_of(self, request: &DriverRequest, clients: u32) -> IntervalMeter {
+        IntervalMeter { tells_latencies: request.is_shared(clients), ..self }
+    }
+
+    /// The interval since the last call.
+    pub fn interval(&mut self, now_ns: u64) -> StepInterval {
+        let now = Snapshot::take(self.recorders.iter().map(AsRef::as_ref));
+        let (events, quantiles) = now.since(&self.earlier, &[0.5, 0.95, 0.99, 1.0]);
+        let us = |index: usize| quantiles.get(index).map_or(0.0, |value| *value as f64 / 1e3);
+        self.second += 1;
+        let interval = StepInterval {
+            second: self.second,
+            seconds: now_ns.saturating_sub(self.from_ns) as f64 / SECOND,
+            events,
+            statements: now.statements - self.earlier.statements,
+            errors: now.errors - self.earlier.errors,
+            p50_us: us(0),
+            p95_us: us(1),
+            p99_us: us(2),
+            max_us: us(3),
+            extra: BTreeMap::new(),
+            latency: self.tells_latencies.then(|| now.latencies_since(&self.earlier)),
+            latencies: BTreeMap::new(),
+        };
+        self.from_ns = now_ns;
+        self.earlier = now;
+        interval
+    }
+
+    /// The end of the next interval: a second after the last, or the end of the window if less than
+    /// 1.5 s remain.
+    pub fn next_cut(&self, start_ns: u64, end_ns: u64) -> u64 {
+        let next = start_ns + (u64::from(self.second) + 1) * SECOND as u64;
+        if next + SECOND as u64 / 2 > end_ns && next < end_ns { end_ns } else { next }
+    }
+}
+
+// Columns of a step's seconds for benchmarks whose clients have roles: operations and latencies of
+// each role, and all columns as series over whole seconds.
+
+/// Adds the columns of a role: what it did in the interval, and its latencies' 99th percentile and
+/// largest value, microseconds.
+pub fn add(
+    role: &str,
+    done: f64,
+    (p99_us, max_us): (f64, f64),
+    columns: &mut BTreeMap<String, f64>,
+) {
+    columns.insert(role.to_owned(), done);
+    columns.insert(of_p99(role), p99_us);
+    columns.insert(format!("{role}_max_us"), max_us);
+}
+
+fn of_p99(role: &str) -> String {
+    format!("{role}_p99_us")
+}
+
+/// Columns of intervals as series over whole seconds.
+#[derive(Debug, Default)]
+pub struct SeriesOf(BTreeMap<String, Vec<f64>>);
+
+impl SeriesOf {
+    /// Adds an interval unless it is a partial second.
+    pub fn add(&mut self, interval: &StepInterval) {
+        if interval.seconds < SECOND_MIN {
+            return;
+        }
+        for (name, value) in &interval.extra {
+            // Counts become rates per second, whatever the length of this one.
+            let is_count = interval.extra.contains_key(&of_p99(name));
+            let value = if is_count { value / interval.seconds } else { *value };
+            self.0.entry(name.clone()).or_default().push((value * 10.0).round() / 10.0);
+        }
+    }
+
+    /// All columns.
+    pub fn into_columns(self) -> BTreeMap<String, Vec<f64>> {
+        self.0
+    }
 }
 
 #[cfg(test)]

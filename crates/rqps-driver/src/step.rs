@@ -5,27 +5,25 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::attempt::ClientEvent;
+use crate::attempt::{ClientEvent, ClientWatch};
 use crate::client::{Client, Counts};
-use crate::clock::{Clock, SECOND};
+use crate::clock::{self, Clock, LATE, SECOND, Window};
 use crate::connection::{Connection, Connector};
 use crate::control_channel::ControlChannel;
 use crate::event::{DriverEvent, StepInterval};
-use crate::interval::{self, IntervalMeter};
-use crate::recorder::Recorder;
+use crate::recorder::{self, IntervalMeter, Recorder};
 use crate::request::{DriverRequest, StepRequest};
-use crate::script::explain as plans;
 use crate::script::sources::SharedSources;
+use crate::script::{Program, compile, explain as plans};
 use crate::turns::TurnGroup;
-use crate::watch::ClientWatch;
-use crate::window::{self, LATE, Window};
 use crate::worker_pool::{
     Events, Intervals, Order, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec,
 };
-use crate::{Stop, answers, outcome, placement};
+use crate::{Stop, answers, fake, outcome, placement};
 use rqps_host::affinity::CpuAssignment;
 use rqps_host::clock::RealClock;
-use rqps_model::benchmark::RateUnit;
+use rqps_model::benchmark::{Pace, RateUnit};
+use rqps_model::endpoint::Endpoint;
 use rqps_model::run::Outcome;
 use rqps_model::script::Script;
 
@@ -130,7 +128,7 @@ fn measure_pool<W: Write, B, E: ClientEvent + 'static>(
         connector,
         make,
         explain,
-        recorders: interval::recorders(task),
+        recorders: recorder::recorders(task),
         seats: seating.seats,
         clock,
         watch: watch.clone(),
@@ -205,19 +203,19 @@ impl<E> Shared<E> {
         let end = begin + ((self.task.warmup_seconds * SECOND) as u64).max(least);
         let end = end.max(self.clock.now());
         pool.order(Order::WarmUp(end));
-        if !window::counts_whole_events(&self.task) {
-            return Ok(window::window(&self.task, end));
+        if !clock::counts_whole_events(&self.task) {
+            return Ok(clock::window(&self.task, end));
         }
         pool.answers(control)?;
         // The last events of a warm-up end at different moments.
         if !self.is_shared() {
             let start = self.clock.now() + LEAD.as_nanos() as u64;
-            return Ok(window::window(&self.task, start));
+            return Ok(clock::window(&self.task, start));
         }
         control.pause_at(&DriverEvent::WarmedUp)?;
         let begin = begun(control).unwrap_or_else(|| self.clock.now());
         let start = (begin + LATE.as_nanos() as u64).max(self.clock.now());
-        Ok(window::window(&self.task, start))
+        Ok(clock::window(&self.task, start))
     }
 
     /// True if other hosts carry clients of the step, too.
@@ -266,7 +264,7 @@ fn live<E: ClientEvent>(
             Order::Ping => handle.answer(client.ping(PINGS)),
             Order::WarmUp(end) => {
                 client.warm_up(end)?;
-                if window::counts_whole_events(&shared.task) {
+                if clock::counts_whole_events(&shared.task) {
                     handle.answer(Ok(()));
                 }
             }
@@ -320,13 +318,71 @@ fn make_ready<E: ClientEvent>(
     Ok((client, ready))
 }
 
+// Measures a step of script events, on real or on simulated clients.
+
+/// Carries out a step and sends its progress.
+pub fn measure_script<W: Write>(
+    request: &DriverRequest,
+    task: &StepRequest<Script>,
+    connector: Connector,
+    control: &mut ControlChannel<W>,
+) -> Result<(), Stop> {
+    check(task)?;
+    match request.endpoint {
+        Endpoint::Fake { real_time, .. } if request.turns.is_none() => {
+            fake::measure(request, task, &connector, real_time, control)
+        }
+        // In turns the clock of the host counts, so even fake clients need threads.
+        Endpoint::Fake { .. } | Endpoint::Server(_) | Endpoint::File { .. } => {
+            let clients = script_clients(connector, task, request.all_clients(task.clients))?;
+            let outcome = measure(request, task, clients, control)?;
+            Ok(control.send(&DriverEvent::Measured(Box::new(outcome)))?)
+        }
+    }
+}
+
+/// Refuses a step that would never end or would divide by zero.
+fn check(task: &StepRequest<Script>) -> Result<(), String> {
+    let seconds = |value: f64| value.is_finite() && value >= 0.0;
+    let wrong = if task.clients == 0 {
+        "no clients"
+    } else if task.work.operations().next().is_none() {
+        "a script without operations"
+    } else if !seconds(task.seconds) || task.seconds == 0.0 {
+        "a window that is not a positive number of seconds"
+    } else if !seconds(task.warmup_seconds) {
+        "a warm-up that is not a number of seconds"
+    } else if let Pace::Open { events_per_second } = task.pace
+        && !(events_per_second.is_finite() && events_per_second > 0.0)
+    {
+        "an open pace that is not a positive number of events per second"
+    } else {
+        return Ok(());
+    };
+    Err(format!("failed to measure: the request has {wrong}"))
+}
+
+/// The clients of a script, among those of all hosts.
+fn script_clients(
+    connector: Connector,
+    task: &StepRequest<Script>,
+    all_clients: u32,
+) -> Result<Clients<Program>, String> {
+    let script = task.work.clone();
+    let sources = SharedSources::open(&script, all_clients)?;
+    let explain = task.plans.then(|| (task.work.clone(), sources.clone()));
+    let make: MakeEvent<Program> = Box::new(move |request, index, session| {
+        compile(request, (&script, &sources), index, session)
+    });
+    let watch = task.work.watched.then(|| ClientWatch::over(task, "its statements"));
+    Ok(Clients { explain, watch, ..Clients::new(connector, make) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::request::RequestBody;
-    use crate::script::program::Program;
-    use crate::script::program::compile;
-    use rqps_model::benchmark::{Pace, Placement, StepBody};
+    use rqps_model::benchmark::{Placement, StepBody};
     use rqps_model::script::{Distribution, Operation};
 
     fn task(sql: &str, rate: RateUnit) -> StepRequest<Script> {
@@ -411,5 +467,29 @@ mod tests {
         task.seconds = 60.0;
         let fault = run(&task, make).unwrap_err();
         assert_eq!(fault, "client 2 panicked: told to panic");
+    }
+
+    #[test]
+    fn only_statements_of_the_user_are_watched() {
+        for watched in [false, true] {
+            let script = Script { watched, ..Script::of(false, Vec::new(), Distribution::Uniform) };
+            let task = StepRequest {
+                work: script.clone(),
+                clients: 1,
+                warmup_seconds: 0.0,
+                seconds: 1.0,
+                pace: Pace::Closed,
+                rate: RateUnit::Queries,
+                placement: Placement::Os,
+                server_pid: None,
+                plans: false,
+                storage_engine: None,
+                cache: None,
+            };
+            let body = RequestBody::Step(Box::new(task.with(StepBody::Script(script))));
+            let connector = Connector::new(&DriverRequest::fake(body)).unwrap();
+            let clients = script_clients(connector, &task, 1).unwrap();
+            assert_eq!(clients.watch.is_some(), watched);
+        }
     }
 }

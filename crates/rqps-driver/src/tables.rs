@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::time::Duration;
 
-use crate::cancel;
 use crate::connection::{Connection, Connector};
 use crate::control_channel::{ControlChannel, Stop};
 use crate::event::DriverEvent;
+use crate::loaders;
 use crate::request::TableRead;
 use rqps_model::answers::TableRecord;
 use rqps_model::dialect::Dialect;
@@ -54,7 +54,7 @@ pub(super) fn read<W: Write>(
 ) -> Result<(), Stop> {
     let dialect = connector.dialect();
     let mut session = connector.open(0)?;
-    let _limit = cancel::limit(LONGEST);
+    let _limit = loaders::limit(LONGEST);
     let failed = |error| format!("failed to list the tables: {error}");
     let mut found = list(&mut session, dialect).map_err(failed)?;
     if let Some(names) = &task.names {
@@ -62,7 +62,7 @@ pub(super) fn read<W: Write>(
     }
     found.truncate(TABLES);
     for table in &found {
-        cancel::begin();
+        loaders::begin();
         let record = record(&mut session, (dialect, table), task.bytes_most);
         control.send(&DriverEvent::Table(Box::new(record)))?;
     }

@@ -16,10 +16,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::Stop;
-use crate::clock::Clock;
+use crate::clock::{Clock, Window};
 use crate::control_channel::ControlChannel;
 use crate::event::{DriverEvent, StepInterval};
-use crate::window::Window;
 use rqps_host::clock::{self, RealClock};
 use rqps_host::tree;
 use rqps_model::run::CpuTime;

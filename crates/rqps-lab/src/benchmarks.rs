@@ -15,7 +15,7 @@ use rqps_analysis::measurement::Measurement;
 use rqps_analysis::{self as analyze, AnalyzeError, Comparison, Extension, VerdictOptions};
 use rqps_driver::DriverPart;
 use rqps_driver::request::RequestBody;
-use rqps_driver::workload::client_counts::at_each_count;
+use rqps_driver::workload::at_each_count;
 use rqps_driver::workload::settings::SetError;
 use rqps_model::benchmark::{BenchmarkParameters, Phase, Step, Workload};
 use rqps_model::counted::StepCount;

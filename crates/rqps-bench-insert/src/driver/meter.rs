@@ -8,10 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::prepare::BESIDE;
 use rqps_driver::clock::SECOND;
-use rqps_driver::columns_of_roles;
 use rqps_driver::connection::{Connection, Connector};
 use rqps_driver::event::StepInterval;
-use rqps_driver::recorder::{Recorder, Snapshot, histograms};
+use rqps_driver::recorder::{self, Recorder, Snapshot, histograms};
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_model::dialect::Dialect;
 use rqps_model::insert::InsertWork;
@@ -201,7 +200,7 @@ impl RoleMeter {
             if members > 0 {
                 let done = if role == RoleKind::Query { events } else { rows };
                 let latencies = (us(2), us(3));
-                columns_of_roles::add(role.name(), done as f64, latencies, &mut interval.extra);
+                recorder::add(role.name(), done as f64, latencies, &mut interval.extra);
             }
             if self.all_clients.is_some() && members > 0 {
                 let latencies = sums.snapshot.latencies_since(&earlier.snapshot);
@@ -456,7 +455,7 @@ fn observe(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rqps_driver::columns_of_roles::SeriesOf;
+    use rqps_driver::recorder::SeriesOf;
 
     #[test]
     fn classes_have_inclusive_bounds() {

@@ -23,13 +23,12 @@ use self::outcome::{Ended, WindowEnd};
 use self::prepare::{Maker, Post, Worker, said};
 use self::turns::{Pair, Side, WriterTurn};
 use self::workers::Writer;
-use rqps_driver::clock::{Clock, SECOND};
-use rqps_driver::columns_of_roles::SeriesOf;
+use rqps_driver::clock::{Clock, LATE, SECOND, Window};
 use rqps_driver::connection::Connector;
 use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::{DriverEvent, StepInterval};
+use rqps_driver::recorder::SeriesOf;
 use rqps_driver::request::{DriverRequest, StepRequest};
-use rqps_driver::window::{LATE, Window};
 use rqps_driver::worker_pool::{
     Events, Intervals, LEAD_NS, Order, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec,
 };

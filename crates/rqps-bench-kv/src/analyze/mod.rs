@@ -11,10 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rqps_analysis::Extension;
 use rqps_analysis::caveat::{Caveat, Evidence, too_large};
-use rqps_analysis::measurement::MetricValue;
-use rqps_analysis::measurement::SecondFigures;
-use rqps_analysis::metrics::Histogram;
-use rqps_analysis::metrics::Latencies;
+use rqps_analysis::measurement::{MetricValue, SecondFigures};
+use rqps_analysis::metrics::{Histogram, Latencies};
 use rqps_model::benchmark::BenchmarkParameters;
 use rqps_model::metric::Metric;
 use rqps_model::rocksdb::{KvOption, READAHEAD_BYTES, READAHEAD_OPTION};

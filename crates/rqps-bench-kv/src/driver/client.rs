@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::rows::{KeyNumbers, MixDraws, ValuePool, key};
-use rqps_driver::clock::Clock;
+use rqps_driver::clock::{ArrivalSchedule, Clock};
 use rqps_driver::recorder::Recorder;
-use rqps_driver::schedule::ArrivalSchedule;
 use rqps_embed::rocksdb::{BATCH_MAX, EntryCounts, Handle, RocksdbError};
 use rqps_model::kv::{CoreMix, KvOperation, KvWork};
 use rqps_model::rocksdb::KEY_BYTES;

@@ -9,17 +9,14 @@ use super::client::{Client, Counts, Store, Until};
 use crate::driver;
 use crate::rows::{KeyNumbers, ValuePool, key};
 use rqps_driver::Stop;
-use rqps_driver::clock::{Clock, SECOND};
+use rqps_driver::clock::{ArrivalSchedule, Clock, SECOND, Window};
 use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::StepInterval;
-use rqps_driver::interval::IntervalMeter;
 use rqps_driver::placement::{self, Seating};
-use rqps_driver::recorder::{Recorder, histograms};
+use rqps_driver::recorder::{IntervalMeter, Recorder, histograms};
 use rqps_driver::request::{DriverRequest, StepRequest};
-use rqps_driver::schedule::ArrivalSchedule;
 use rqps_driver::turns::token::TurnRequest;
 use rqps_driver::turns::{TurnGroup, TurnMember};
-use rqps_driver::window::Window;
 use rqps_driver::worker_pool::{
     Done, Finished, Intervals, LEAD_NS, Order, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec,
 };

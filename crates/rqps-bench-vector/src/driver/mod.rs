@@ -1,5 +1,3 @@
-//! Runs the steps of vector search.
-//!
 //! Runs a step of vector search: loads tables, builds indexes, runs queries, and compares each
 //! answer with the exact one.
 
@@ -21,13 +19,12 @@ use std::time::Instant;
 use self::sql::Sql;
 use crate::data::VectorSet;
 use rqps_driver::Stop;
-use rqps_driver::clock::{Clock, SECOND};
+use rqps_driver::clock::{Clock, SECOND, Window};
 use rqps_driver::connection::{Connection, Connector};
 use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::{DriverEvent, StepInterval};
 use rqps_driver::recorder::histograms;
 use rqps_driver::request::{DriverRequest, StepRequest};
-use rqps_driver::window::Window;
 use rqps_driver::worker_pool::{
     Intervals, LEAD_NS, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec,
 };

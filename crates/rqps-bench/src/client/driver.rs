@@ -9,14 +9,12 @@ use std::time::Instant;
 use super::program::{CODES_MOST, Fault, Program};
 use crate::client;
 use rqps_driver::client::Counts;
-use rqps_driver::clock::{Clock, SECOND};
+use rqps_driver::clock::{self, Clock, SECOND, Window};
 use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::{DriverEvent, StepInterval};
-use rqps_driver::interval::{self, IntervalMeter};
-use rqps_driver::recorder::Recorder;
+use rqps_driver::recorder::{self, IntervalMeter, Recorder};
 use rqps_driver::request::{DriverRequest, RequestBody, StepRequest};
 use rqps_driver::turns::{TurnGroup, TurnMember};
-use rqps_driver::window::{self, Window};
 use rqps_driver::worker_pool::{
     Intervals, LEAD_NS, Order, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec,
 };
@@ -120,7 +118,7 @@ pub(crate) fn step_loop(
     let seating = placement::plan(&task, false);
     let join = |turns| TurnGroup::join(turns, task.clients, clock.clone());
     let team = request.turns.as_ref().map(join).transpose()?;
-    let recorders = interval::recorders(&task);
+    let recorders = recorder::recorders(&task);
     let shared = Arc::new(Shared {
         request: request.clone(),
         task,
@@ -143,7 +141,7 @@ pub(crate) fn step_loop(
             let warm = (shared.task.warmup_seconds * SECOND) as u64;
             pool.order(Order::WarmUp(clock.now() + warm));
             pool.answers(control)?;
-            let window = window::window(&shared.task, clock.now() + LEAD_NS);
+            let window = clock::window(&shared.task, clock.now() + LEAD_NS);
             let meter = IntervalMeter::new(&shared.recorders, window.start);
             pool.measure(window, &mut Seconds { meter, window }, control)?
         }

@@ -13,9 +13,7 @@ use crate::spec::{
 };
 use rqps_analysis::Extension;
 use rqps_driver::part::DriverPart;
-use rqps_driver::workload::own::{Settings, own_settings};
-use rqps_driver::workload::settings::SetError;
-use rqps_driver::workload::value::seconds;
+use rqps_driver::workload::settings::{SetError, Settings, own_settings, seconds};
 use rqps_model::benchmark::{
     BenchmarkParameters, Group, Pace, Phase, Placement, RateUnit, Step, StepTurns, Workload,
 };

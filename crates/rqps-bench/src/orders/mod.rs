@@ -11,10 +11,8 @@ use rqps_analysis::Comparison;
 use rqps_analysis::comparison::StepComparison;
 use rqps_analysis::metrics::Histogram;
 use rqps_driver::part::DriverPart;
-use rqps_driver::workload::own::{Settings, own_settings};
-use rqps_driver::workload::preset::ScalePreset;
-use rqps_driver::workload::settings::SetError;
-use rqps_driver::workload::value::{choice, count};
+use rqps_driver::workload::ScalePreset;
+use rqps_driver::workload::settings::{SetError, Settings, choice, count, own_settings};
 use rqps_model::benchmark::{
     BenchmarkParameters, Group, Phase, RateUnit, Step, StepTurns, Workload,
 };

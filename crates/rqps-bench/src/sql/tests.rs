@@ -3,7 +3,7 @@
 use super::{SPEC, steps};
 use crate::sql;
 use rqps_driver::request::RequestBody;
-use rqps_driver::workload::client_counts::at_each_count;
+use rqps_driver::workload::at_each_count;
 use rqps_model::benchmark::{
     BenchmarkParameters, Group, Phase, RateUnit, Step, StepTurns, Workload,
 };

@@ -1,7 +1,7 @@
 //! Named shapes of the sysbench microbenchmarks.
 
 use crate::spec::{PresetFacts, StepSet};
-use rqps_driver::workload::preset::{NamedPreset, named};
+use rqps_driver::workload::{NamedPreset, named};
 use rqps_model::benchmark::{BenchmarkParameters, Placement, Workload};
 
 /// A named shape.

@@ -10,7 +10,7 @@ use SbtestIndex::{Primary, Secondary};
 
 use super::statements::script;
 use crate::spec::{Counting, StepSet};
-use rqps_driver::workload::select::{Companions, SelectError, select};
+use rqps_driver::workload::{Companions, SelectError, select};
 use rqps_model::benchmark::{Group, Phase, RateUnit, Step, StepTurns, Workload};
 use rqps_model::dialect::Dialect;
 use rqps_model::script::{StepParameters, StepPurpose};

@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
-use crate::script::calendar;
-use crate::script::keys::{DrawnSequence, KeyDraws, KeyHistory};
-use crate::script::spreading::Spreading;
-use crate::script::table::{self, Choices};
+use super::values::{self, Choices, DrawnSequence, KeyDraws, KeyHistory, Spreading};
 use rqps_model::datagen::distribution::{Zipfian, key_hash, printable};
 use rqps_model::datagen::rng::Rng;
 use rqps_model::script::Script;
@@ -340,10 +337,10 @@ impl ClientSources {
                 write_decimal(out, value, *digits)
             }
             Draws::Date { from, span } => {
-                calendar::write_day(out, from.wrapping_add_unsigned(below(rng, *span)))
+                values::write_day(out, from.wrapping_add_unsigned(below(rng, *span)))
             }
             Draws::Timestamp { from, steps, step } => {
-                calendar::write_second(out, from + below(rng, *steps) as i64 * step)
+                values::write_second(out, from + below(rng, *steps) as i64 * step)
             }
             _ => Ok(()),
         };
@@ -420,7 +417,7 @@ impl Draws {
                 Draws::Choice { choices, sequential: false, group: None, leads: true }
             }
             SourceValues::File { path, column, weight_column, sequential, row } => {
-                let (texts, weights) = table::read(path, column, weight_column.as_deref())?;
+                let (texts, weights) = values::read(path, column, weight_column.as_deref())?;
                 let choices = Choices::new(texts, &weights, false)?;
                 let label = row.as_ref().map(|label| format!("{label} of {}", path.display()));
                 let known = groups.len();

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::lab::driver_process::DriverProcess;
-use rqps_driver::columns_of_roles::SeriesOf;
 use rqps_driver::event::{DriverEvent, StepInterval};
-use rqps_driver::merged;
+use rqps_driver::outcome;
+use rqps_driver::recorder::SeriesOf;
 use rqps_driver::request::{DriverCommand, Met};
 use rqps_host::clock;
 use rqps_model::run::{ClientHostRecord, HostUsage, Outcome};
@@ -263,7 +263,7 @@ impl AwayTeam {
             return Ok(Some(DriverEvent::Measured(Box::new(self.measured(outcomes)?))));
         }
         if self.drivers.len() > 1 && !intervals.is_empty() {
-            let interval = merged::interval(&intervals).map_err(anyhow::Error::msg)?;
+            let interval = outcome::interval(&intervals).map_err(anyhow::Error::msg)?;
             self.series.add(&interval);
             return Ok(Some(DriverEvent::Interval(interval)));
         }
@@ -289,7 +289,10 @@ impl AwayTeam {
                     }
                 }
                 let series = std::mem::take(&mut self.series).into_columns();
-                Outcome { series, ..merged::outcome(&outcomes).map_err(anyhow::Error::msg)? }
+                Outcome {
+                    series,
+                    ..outcome::merged_outcome(&outcomes).map_err(anyhow::Error::msg)?
+                }
             }
         };
         let apart = records.iter().filter_map(|record| record.start_ms).fold(0.0, f64::max);

@@ -16,7 +16,7 @@ use crate::plan::blocks::{Blocks, Sittings};
 use crate::plan::file::{self, PlanError};
 use rqps_bench::spec::{DataSize, DefaultTurns};
 use rqps_driver::request::RequestBody;
-use rqps_driver::workload::select::SelectError;
+use rqps_driver::workload::SelectError;
 use rqps_model::benchmark::{Idle, Pace, Phase, Placement, Step, StepBody, StepTurns, Workload};
 use rqps_model::build::BuildSource;
 use rqps_model::counted::StepCount;

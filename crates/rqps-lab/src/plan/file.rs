@@ -13,7 +13,7 @@ use crate::plan::client_hosts;
 use crate::plan::definition::{CountingPass, Interleave, Plan, PlanDraft, ProfilingPass};
 use crate::plan::words::{self, TargetParseError};
 use rqps_bench::spec::Interface;
-use rqps_driver::workload::select::SelectError;
+use rqps_driver::workload::SelectError;
 use rqps_model::benchmark::{BackgroundState, BenchmarkParameters, Pace, Phase, Workload};
 use rqps_model::build::{BuildSource, Dbms};
 use rqps_model::dialect::Dialect;

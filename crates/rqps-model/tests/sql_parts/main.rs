@@ -162,7 +162,10 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
     ("dbms/sqlite", &["line", "name"]),
     ("driver/connection", &["id"]),
-    ("driver/guest", &["&function[..end]", "extension", "function", "mark", "name", "table"]),
+    (
+        "driver/guest",
+        &["&function[..end]", "extension", "function", "mark", "name", "schemas", "table"],
+    ),
     ("driver/load", &["name", "names", "self.columns.names", "tuples", "values"]),
     ("driver/load_changes", &["modes", "name"]),
     (
@@ -173,7 +176,6 @@ const KNOWN: &[(&str, &[&str])] = &[
         ],
     ),
     ("driver/script/explain", &["operation.sql"]),
-    ("driver/load_calls", &["schemas"]),
     ("driver/tables", &["name", "names", "place", "schema"]),
     ("plans/mysql/mod", &["name(&table.name)"]),
     (

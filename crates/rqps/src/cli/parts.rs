@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::cli::help;
-use rqps_driver::workload::value;
+use rqps_driver::workload::settings;
 use rqps_lab::benchmarks::StepSet;
 use rqps_lab::plan::{Blocks, Interleave, PlanDraft, Sittings, file, words};
 use rqps_model::benchmark::Workload;
@@ -602,7 +602,7 @@ pub(super) fn whole<T: FromStr>(text: &str) -> Result<T, String> {
 
 /// A whole number with a unit of powers of 1000.
 pub(super) fn number(text: &str) -> Result<u64, String> {
-    value::count(text, 0, u64::MAX)
+    settings::count(text, 0, u64::MAX)
         .map_err(|_| "write a whole number, such as 1000 or 10k".to_owned())
 }
 

@@ -17,6 +17,7 @@ use super::schema::{
     ACCOUNTS, BRANCHES, FILLED, FilledTable, InitStep, RowForm, TABLES, TELLERS, init,
 };
 use rqps_driver::Stop;
+use rqps_driver::attempt::ClientWatch;
 use rqps_driver::connection::{Connection, Connector};
 use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::DriverEvent;
@@ -24,7 +25,6 @@ use rqps_driver::loaders::{COPY_BYTES, speed_up};
 use rqps_driver::request::{DriverRequest, RequestBody, StepRequest};
 use rqps_driver::script::sources::SharedSources;
 use rqps_driver::step::{self, Clients, MakeEvent};
-use rqps_driver::watch::ClientWatch;
 use rqps_host::tree;
 use rqps_model::benchmark::{BenchmarkParameters, LoadBody, Workload};
 use rqps_model::datagen::rng::Xoroshiro128;

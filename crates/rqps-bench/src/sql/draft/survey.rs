@@ -534,7 +534,7 @@ pub(super) struct ForeignKey {
     pub(super) table: usize,
     /// Indexes of the referenced columns, in the order of `columns`.
     pub(super) referenced: Vec<usize>,
-    /// Some rows of the referenced columns; empty until [``] reads them.
+    /// Some rows of the referenced columns; empty until [`survey`] reads them.
     pub(super) sample: Vec<Vec<String>>,
 }
 
@@ -551,7 +551,7 @@ pub(super) struct ColumnFacts {
     pub(super) is_computed: bool,
     /// The server numbers rows by it, and takes other numbers only if the statement says so.
     pub(super) is_identity: bool,
-    /// Its values; unknown until [``] reads them.
+    /// Its values; unknown until [`survey`] reads them.
     pub(super) values: ColumnValues,
     /// True if every whole number from the smallest to the largest value is there.
     pub(super) is_dense: bool,

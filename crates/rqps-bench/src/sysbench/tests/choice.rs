@@ -4,9 +4,8 @@ use crate::spec::StepSet;
 use crate::sysbench::presets;
 use crate::sysbench::steps::{choose, phases};
 use rqps_driver::request::StepRequest;
-use rqps_driver::workload::client_counts::at_each_count;
-use rqps_driver::workload::select::SelectError;
 use rqps_driver::workload::settings::set;
+use rqps_driver::workload::{SelectError, at_each_count};
 use rqps_model::benchmark::{Phase, Step, Workload};
 use rqps_model::dialect::Dialect;
 
