@@ -1,10 +1,10 @@
 //! Settings `key=value` of the Insert Benchmark.
 
+use rqps_driver::workload::named;
 use rqps_driver::workload::settings::{
     SetError, Settings, choice, client_counts, count, memory_limit, number, own_settings, seconds,
     yes_or_no,
 };
-use rqps_driver::workload::{NamedPreset, named};
 use rqps_model::benchmark::{BenchmarkParameters, Pace, Workload};
 use rqps_model::dialect::Dialect;
 use rqps_model::insert::{InsertShape, Pacing, Profile, QueryKind, QueryStep, RowsPerCommit};
@@ -135,16 +135,6 @@ pub struct InsertPreset {
     pub cache_bytes: Option<u64>,
 }
 
-impl NamedPreset for InsertPreset {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn aliases(&self) -> &'static [&'static str] {
-        self.aliases
-    }
-}
-
 /// Default time limit of a step as a multiple of its planned length. A query step that takes more
 /// than 1.05 times as long has already missed its write rate.
 const STEP_LIMIT: f64 = 4.0;
@@ -255,7 +245,7 @@ const fn of_clients(clients: u32, rows: u64, more_rows: u64) -> InsertPreset {
 ///
 /// No such preset; the text lists the valid ones.
 pub fn workload(preset: &str) -> Result<Workload, String> {
-    let found = named(PRESETS, preset)?;
+    let found = named(PRESETS, |known| (known.name, known.aliases), preset)?;
     let mut shape = InsertShape {
         profile: Profile::Y2026,
         tables: None,

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use crate::steps::{self, shape_of};
+use rqps_driver::workload::named;
 use rqps_driver::workload::settings::{
     SetError, Settings, choice, count, list, number, own_settings,
 };
-use rqps_driver::workload::{NamedPreset, named};
 use rqps_model::benchmark::{BenchmarkParameters, Idle, Workload};
 use rqps_model::build::Dbms;
 use rqps_model::dialect::Dialect;
@@ -230,12 +230,6 @@ struct Preset {
     ramp: &'static [u32],
 }
 
-impl NamedPreset for Preset {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-}
-
 /// All presets in the order of lists.
 const PRESETS: [Preset; 3] = [
     Preset {
@@ -304,7 +298,7 @@ const DATA_SEED: u64 = 2;
 ///
 /// No such preset; the text lists the valid ones.
 pub fn workload(preset: &str) -> Result<Workload, String> {
-    let found = named(&PRESETS, preset)?;
+    let found = named(&PRESETS, |known| (known.name, &[]), preset)?;
     let shape = VectorShape {
         data: DataSource::Fashion {
             dims: 784,

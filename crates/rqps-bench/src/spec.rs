@@ -9,7 +9,7 @@ use rqps_analysis::Extension;
 use rqps_driver::part::DriverPart;
 use rqps_driver::request::RequestBody;
 use rqps_driver::workload::settings::{self, SetError};
-use rqps_driver::workload::{Companions, ScalePreset, SelectError, named, select};
+use rqps_driver::workload::{Companions, ScalePreset, SelectError, select};
 use rqps_host::command_output;
 use rqps_model::benchmark::{BenchmarkParameters, Phase, Placement, RateUnit, Step, Workload};
 use rqps_model::build::Dbms;
@@ -143,7 +143,7 @@ pub fn scaled(
     name: &str,
     shape: impl FnOnce(u32) -> BenchmarkParameters,
 ) -> Result<(Workload, StepSet), String> {
-    let scale = named(all, name)?;
+    let scale = ScalePreset::named(all, name)?;
     Ok((scale.workload(shape(scale.size)), StepSet::default()))
 }
 

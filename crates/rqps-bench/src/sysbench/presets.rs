@@ -1,7 +1,7 @@
 //! Named shapes of the sysbench microbenchmarks.
 
 use crate::spec::{PresetFacts, StepSet};
-use rqps_driver::workload::{NamedPreset, named};
+use rqps_driver::workload;
 use rqps_model::benchmark::{BenchmarkParameters, Placement, Workload};
 
 /// A named shape.
@@ -35,16 +35,6 @@ pub struct SysbenchPreset {
     pub config: Option<&'static str>,
 }
 
-impl NamedPreset for &SysbenchPreset {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn aliases(&self) -> &'static [&'static str] {
-        self.aliases
-    }
-}
-
 impl SysbenchPreset {
     /// True for the shape of published work.
     pub fn is_published(&self) -> bool {
@@ -69,18 +59,22 @@ impl SysbenchPreset {
     }
 }
 
+fn named(name: &str) -> Result<&'static SysbenchPreset, String> {
+    workload::named(ALL, |preset| (preset.name, preset.aliases), name).copied()
+}
+
 /// The workload of a preset, and its set of steps.
 ///
 /// # Errors
 ///
 /// No such preset; the text lists the valid ones.
 pub fn workload(name: &str) -> Result<(Workload, StepSet), String> {
-    named(ALL, name).map(|preset| (preset.workload(), preset.order))
+    named(name).map(|preset| (preset.workload(), preset.order))
 }
 
 /// Further facts about a preset.
 pub(super) fn facts(name: &str) -> PresetFacts {
-    match named(ALL, name) {
+    match named(name) {
         Ok(preset) => PresetFacts { config: preset.config, is_published: preset.is_published() },
         Err(_) => PresetFacts::default(),
     }
@@ -275,7 +269,7 @@ mod tests {
     #[test]
     fn presets_have_the_published_shapes() {
         let check = |name: &str, shape: (u32, u64, u32), seconds: (f64, f64)| {
-            let preset = named(ALL, name).unwrap();
+            let preset = named(name).unwrap();
             assert_eq!((preset.tables, preset.rows, preset.clients), shape, "{name}");
             assert_eq!((preset.read_seconds, preset.write_seconds), seconds, "{name}");
             assert_eq!((preset.warmup_seconds, preset.settle_scale), (5.0, 1.0), "{name}");
@@ -294,10 +288,10 @@ mod tests {
         check("c32r128-2025", (8, 10_000_000, 24), (300.0, 600.0));
         check("hetz48-2025", (8, 10_000_000, 40), (300.0, 600.0));
         check("gcp32", (8, 10_000_000, 12), (300.0, 600.0));
-        assert_eq!(named(ALL, "c2s60-4g").unwrap().workload().cache_bytes, Some(4 << 30));
-        assert_eq!(named(ALL, "nuc").unwrap().order, StepSet::Full);
-        assert_eq!(named(ALL, "quick").unwrap().order, StepSet::Abbreviated);
-        assert_eq!(named(ALL, "slow").ok(), None);
+        assert_eq!(named("c2s60-4g").unwrap().workload().cache_bytes, Some(4 << 30));
+        assert_eq!(named("nuc").unwrap().order, StepSet::Full);
+        assert_eq!(named("quick").unwrap().order, StepSet::Abbreviated);
+        assert_eq!(named("slow").ok(), None);
     }
 
     #[test]

@@ -10,8 +10,8 @@ use self::steps::{KEY_PREFIX, TABLE, columns, shape};
 use crate::spec::{BenchmarkSpec, CliContext, DataSize, OwnWords, StepSet};
 use rqps_driver::part::{DriverPart, FieldRow, PartRows};
 use rqps_driver::request::{DriverRequest, PartLoad, PartTable, RequestBody};
+use rqps_driver::workload::ScalePreset;
 use rqps_driver::workload::settings::{SetError, Settings, choice, count, own_settings};
-use rqps_driver::workload::{ScalePreset, named};
 use rqps_model::benchmark::{BenchmarkParameters, Workload};
 use rqps_model::datagen::distribution::{key_hash, printable};
 use rqps_model::datagen::rng::StreamKey;
@@ -43,7 +43,7 @@ const SIZES: [ScalePreset; 3] = [
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     name: "ycsb",
     workload: |name| {
-        let scale = named(&SIZES, name)?;
+        let scale = ScalePreset::named(&SIZES, name)?;
         let shape = BenchmarkParameters::Ycsb(YcsbShape {
             workloads: YcsbWorkload::ALL.to_vec(),
             fields: 10,

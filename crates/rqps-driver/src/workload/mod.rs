@@ -6,26 +6,19 @@ pub mod settings;
 use rqps_model::benchmark::{BenchmarkParameters, ClientCount, Group, Phase, Step, Workload};
 use rqps_model::units::counted;
 
-/// A preset with a name.
-pub trait NamedPreset {
-    /// The word after `--preset`.
-    fn name(&self) -> &'static str;
-
-    /// Other names.
-    fn aliases(&self) -> &'static [&'static str] {
-        &[]
-    }
-}
-
-/// The preset with this name or alias.
+/// The preset with this name or alias; `names` has the name of each, and its aliases.
 ///
 /// # Errors
 ///
 /// No such preset; the text lists the valid ones.
-pub fn named<'a, P: NamedPreset>(all: &'a [P], name: &str) -> Result<&'a P, String> {
-    let is_it = |known: &&P| known.name() == name || known.aliases().contains(&name);
+pub fn named<'a, P>(
+    all: &'a [P],
+    names: fn(&P) -> (&'static str, &'static [&'static str]),
+    name: &str,
+) -> Result<&'a P, String> {
+    let is_it = |known: &&P| names(known).0 == name || names(known).1.contains(&name);
     all.iter().find(is_it).ok_or_else(|| {
-        let known: Vec<_> = all.iter().map(P::name).collect();
+        let known: Vec<_> = all.iter().map(|preset| names(preset).0).collect();
         format!("use the preset `{name}`: no such preset (known: {})", known.join(", "))
     })
 }
@@ -44,13 +37,16 @@ pub struct ScalePreset {
     pub warmup_seconds: f64,
 }
 
-impl NamedPreset for ScalePreset {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-}
-
 impl ScalePreset {
+    /// The preset with this name.
+    ///
+    /// # Errors
+    ///
+    /// As [`named`].
+    pub fn named<'a>(all: &'a [ScalePreset], name: &str) -> Result<&'a ScalePreset, String> {
+        named(all, |preset| (preset.name, &[]), name)
+    }
+
     /// A preset of steps with this length; one client, size 1.
     pub const fn lasting(name: &'static str, seconds: f64, warmup_seconds: f64) -> ScalePreset {
         ScalePreset { name, size: 1, clients: 1, seconds, warmup_seconds }
@@ -384,8 +380,8 @@ mod tests {
     fn an_unknown_name_lists_those_there_are() {
         let all =
             [ScalePreset::lasting("quick", 2.0, 0.5), ScalePreset::lasting("full", 300.0, 10.0)];
-        assert_eq!(named(&all, "full").map(|found| found.seconds), Ok(300.0));
-        let refused = named(&all, "fulll").map(|found| found.name);
+        assert_eq!(ScalePreset::named(&all, "full").map(|found| found.seconds), Ok(300.0));
+        let refused = ScalePreset::named(&all, "fulll").map(|found| found.name);
         let said = "use the preset `fulll`: no such preset (known: quick, full)".to_owned();
         assert_eq!(refused, Err(said));
     }

@@ -1,7 +1,4 @@
-//! Settings `key=value` that all benchmarks share. Then those of one benchmark, and
-//! the values of both.
-
-use std::fmt;
+//! Settings `key=value` that all benchmarks share; those of one benchmark; the values of both.
 
 pub use crate::own_settings;
 use rqps_model::benchmark::{
@@ -13,17 +10,11 @@ use rqps_model::units;
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SetError {
     /// The text has no `=`.
-    #[error("set `{text}`: no `=`; write key=value, for example rows=1M")]
-    NoEquals {
-        /// The given text.
-        text: String,
-    },
-    /// No setting has this key.
-    #[error("set `{key}`: unknown key; valid keys: {}", Keys)]
-    UnknownKey {
-        /// The given key.
-        key: String,
-    },
+    #[error("set `{0}`: no `=`; write key=value, for example rows=1M")]
+    NoEquals(String),
+    /// No setting has this key; the valid ones.
+    #[error("set `{0}`: unknown key; valid keys: {1}")]
+    UnknownKey(String, String),
     /// The benchmark has its own keys, and this is none of them.
     #[error("set `{key}`: unknown key of the benchmark `{benchmark}`; valid keys: {known}")]
     UnknownKeyOf {
@@ -63,165 +54,76 @@ pub fn without_tables() -> impl Iterator<Item = &'static str> {
     SETTINGS.iter().map(|setting| setting.key).filter(|key| !OF_TABLES.contains(key))
 }
 
+/// Writes the table: a key, its valid values and effect, and a function of the workload and the
+/// value.
+macro_rules! settings {
+    ($($key:literal, $about:literal, |$workload:ident, $value:ident| $apply:expr;)*) => {
+        &[$(Setting {
+            key: $key,
+            about: $about,
+            apply: |$workload, $value| { $apply; Ok(()) },
+        }),*]
+    };
+}
+
 /// All settings, in the order of lists.
-pub const SETTINGS: &[Setting] = &[
-    Setting {
-        key: "tables",
-        about: "number of tables, 1 to 10000",
-        apply: |workload, value| {
-            workload.tables = count(value, 1, 10_000)? as u32;
-            Ok(())
-        },
-    },
-    Setting {
-        key: "rows",
-        about: "rows per table, 200 to 2G; K, M and G are powers of 1000",
-        apply: |workload, value| {
-            // hot-points reads ids up to rows/2 + 100; ids are 32-bit integers, and insert needs
-            // some beyond the last row.
-            workload.rows = count(value, 200, 2_000_000_000)?;
-            Ok(())
-        },
-    },
-    Setting {
-        key: "clients",
-        about: "concurrent connections, 1 to 10000; several counts such as 1,4,16 run each step \
-                once per count",
-        apply: |workload, value| {
-            workload.set_counts(client_counts(value, 10_000)?);
-            Ok(())
-        },
-    },
-    Setting {
-        key: "seconds",
-        about: "read_seconds and write_seconds at once",
-        apply: |workload, value| {
-            workload.read_seconds = seconds(value)?;
-            workload.write_seconds = workload.read_seconds;
-            Ok(())
-        },
-    },
-    Setting {
-        key: "read_seconds",
-        about: "measured seconds of a read step, 0.1 to 86400",
-        apply: |workload, value| {
-            workload.read_seconds = seconds(value)?;
-            Ok(())
-        },
-    },
-    Setting {
-        key: "write_seconds",
-        about: "measured seconds of a write step, 0.1 to 86400",
-        apply: |workload, value| {
-            workload.write_seconds = seconds(value)?;
-            Ok(())
-        },
-    },
-    Setting {
-        key: "warmup_seconds",
-        about: "seconds before each measured window, 0 to 3600",
-        apply: |workload, value| {
-            workload.warmup_seconds = time(value, 0.0, 3600.0)?;
-            Ok(())
-        },
-    },
-    Setting {
-        key: "settle_scale",
-        about: "multiple of the published rest after loading and writing, 0 to 10",
-        apply: |workload, value| {
-            workload.settle_scale = number(value, 0.0, 10.0)?;
-            Ok(())
-        },
-    },
-    Setting {
-        key: "cache",
-        about: "the DBMS's own cache, 8M to 64T in powers of 1024, or auto: derived from the data \
-                size",
-        apply: |workload, value| {
-            workload.cache_bytes = if value == "auto" { None } else { Some(bytes(value)?) };
-            Ok(())
-        },
-    },
-    Setting {
-        key: "memory_limit",
-        about: "memory limit of a target including the page cache of its files, 64M to 64T, or \
-                none",
-        apply: |workload, value| {
-            workload.memory_limit = memory_limit(value)?;
-            Ok(())
-        },
-    },
-    Setting {
-        key: "rate",
-        about: "events per second of all clients together (Poisson arrivals), 0.01 to 100M, or \
-                closed",
-        apply: |workload, value| {
-            workload.pace = match value {
-                "closed" => Pace::Closed,
-                _ => {
-                    let rate = number(value, 0.01, 1e8).map_err(|why| why + ", or closed");
-                    Pace::Open { events_per_second: rate? }
-                }
-            };
-            Ok(())
-        },
-    },
-    Setting {
-        key: "prepared",
-        about: "yes: each client prepares its statements once; no: the server parses each \
-                statement's text",
-        apply: |workload, value| {
-            workload.plain_statements = !yes_or_no(value)?;
-            Ok(())
-        },
-    },
-    Setting {
-        key: "placement",
-        about: "together, apart or os",
-        apply: |workload, value| {
-            workload.placement = choice(
-                value,
-                &[
-                    ("together", Placement::Together),
-                    ("apart", Placement::Apart),
-                    ("os", Placement::Os),
-                ],
-            )?;
-            Ok(())
-        },
-    },
-    Setting {
-        key: "idle",
-        about: "awake or os",
-        apply: |workload, value| {
-            workload.idle = choice(value, &[("awake", Idle::Awake), ("os", Idle::Os)])?;
-            Ok(())
-        },
-    },
-    Setting {
-        key: "turn_ms",
-        about: "shortest turn of a target with --interleave turns, 1 to 10000 milliseconds",
-        apply: |workload, value| {
-            workload.turn_ms =
-                Some(number(value.strip_suffix("ms").unwrap_or(value), 1.0, 10_000.0)?);
-            Ok(())
-        },
-    },
-    Setting {
-        key: "waiting",
-        about: "state of a server during the turns of others, running or stopped; auto: depends on \
-                the step",
-        apply: |workload, value| {
-            let choices = [
-                ("auto", None),
-                ("running", Some(BackgroundState::Running)),
-                ("stopped", Some(BackgroundState::Stopped)),
-            ];
-            workload.waiting = choice(value, &choices)?;
-            Ok(())
-        },
-    },
-];
+pub const SETTINGS: &[Setting] = settings! {
+    "tables", "number of tables, 1 to 10000", |workload, value|
+        workload.tables = count(value, 1, 10_000)? as u32;
+    "rows", "rows per table, 200 to 2G; K, M and G are powers of 1000", |workload, value|
+        // hot-points reads ids up to rows/2 + 100; ids are 32-bit integers, and insert needs some
+        // beyond the last row.
+        workload.rows = count(value, 200, 2_000_000_000)?;
+    "clients", "concurrent connections, 1 to 10000; several counts such as 1,4,16 run each step \
+     once per count", |workload, value| workload.set_counts(client_counts(value, 10_000)?);
+    "seconds", "read_seconds and write_seconds at once", |workload, value| {
+        workload.read_seconds = seconds(value)?;
+        workload.write_seconds = workload.read_seconds;
+    };
+    "read_seconds", "measured seconds of a read step, 0.1 to 86400", |workload, value|
+        workload.read_seconds = seconds(value)?;
+    "write_seconds", "measured seconds of a write step, 0.1 to 86400", |workload, value|
+        workload.write_seconds = seconds(value)?;
+    "warmup_seconds", "seconds before each measured window, 0 to 3600", |workload, value|
+        workload.warmup_seconds = time(value, 0.0, 3600.0)?;
+    "settle_scale", "multiple of the published rest after loading and writing, 0 to 10",
+    |workload, value| workload.settle_scale = number(value, 0.0, 10.0)?;
+    "cache", "the DBMS's own cache, 8M to 64T in powers of 1024, or auto: derived from the data \
+     size", |workload, value|
+        workload.cache_bytes = if value == "auto" { None } else { Some(bytes(value)?) };
+    "memory_limit", "memory limit of a target including the page cache of its files, 64M to 64T, or \
+     none", |workload, value| workload.memory_limit = memory_limit(value)?;
+    "rate", "events per second of all clients together (Poisson arrivals), 0.01 to 100M, or \
+     closed", |workload, value|
+        workload.pace = match value {
+            "closed" => Pace::Closed,
+            _ => {
+                let rate = number(value, 0.01, 1e8).map_err(|why| why + ", or closed");
+                Pace::Open { events_per_second: rate? }
+            }
+        };
+    "prepared", "yes: each client prepares its statements once; no: the server parses each \
+     statement's text", |workload, value| workload.plain_statements = !yes_or_no(value)?;
+    "placement", "together, apart or os", |workload, value|
+        workload.placement = choice(value, &[
+            ("together", Placement::Together),
+            ("apart", Placement::Apart),
+            ("os", Placement::Os),
+        ])?;
+    "idle", "awake or os", |workload, value|
+        workload.idle = choice(value, &[("awake", Idle::Awake), ("os", Idle::Os)])?;
+    "turn_ms", "shortest turn of a target with --interleave turns, 1 to 10000 milliseconds",
+    |workload, value|
+        workload.turn_ms =
+            Some(number(value.strip_suffix("ms").unwrap_or(value), 1.0, 10_000.0)?);
+    "waiting", "state of a server during the turns of others, running or stopped; auto: depends on \
+     the step", |workload, value|
+        workload.waiting = choice(value, &[
+            ("auto", None),
+            ("running", Some(BackgroundState::Running)),
+            ("stopped", Some(BackgroundState::Stopped)),
+        ])?;
+};
 
 /// Changes `workload` by one `key=value` (`--set`). On an error, nothing changes.
 ///
@@ -231,7 +133,8 @@ pub const SETTINGS: &[Setting] = &[
 pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
     let (key, value) = parts(assignment)?;
     let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) else {
-        return Err(SetError::UnknownKey { key: key.to_string() });
+        let known: Vec<&str> = SETTINGS.iter().map(|setting| setting.key).collect();
+        return Err(SetError::UnknownKey(key.to_string(), known.join(", ")));
     };
     let bad = |why| SetError::BadValue { key: setting.key, value: value.to_string(), why };
     (setting.apply)(workload, value).map_err(bad)
@@ -241,20 +144,7 @@ pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
 pub fn parts(assignment: &str) -> Result<(&str, &str), SetError> {
     match assignment.split_once('=') {
         Some((key, value)) => Ok((key.trim(), value.trim())),
-        None => Err(SetError::NoEquals { text: assignment.to_string() }),
-    }
-}
-
-/// The keys as a list for people.
-struct Keys;
-
-impl fmt::Display for Keys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, setting) in SETTINGS.iter().enumerate() {
-            f.write_str(if index == 0 { "" } else { ", " })?;
-            f.write_str(setting.key)?;
-        }
-        Ok(())
+        None => Err(SetError::NoEquals(assignment.to_string())),
     }
 }
 

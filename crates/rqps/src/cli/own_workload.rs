@@ -408,7 +408,7 @@ pub(super) fn init(words: &Init) -> Result<u8> {
     if let Some((path, _)) = beside.iter().find(|(path, _)| path.exists()) {
         bail!("write {}: it already exists\nhint: name another file with -o", path.display());
     }
-    for left_out in found.left_out() {
+    for left_out in &found.left_out {
         info!("rqps: {left_out}");
     }
     // The workload file is last: it names the others.

@@ -196,23 +196,16 @@ fn columns(
         if let Some(position) = cell().and_then(|text| text.parse::<u32>().ok()) {
             key.push((position, index));
         }
-        let is_nullable = matches!(cell().as_deref(), Some("t" | "YES" | "1"));
-        let longest = cell().and_then(|text| text.parse().ok());
-        let is_computed = matches!(cell().as_deref(), Some("t" | "1"));
-        let is_identity = matches!(cell().as_deref(), Some("t" | "1"));
-        let values = ColumnValues::Unknown;
-        let column = ColumnFacts {
+        // In the order of the query's columns.
+        table.columns.push(ColumnFacts {
             name,
             type_name,
-            is_nullable,
-            longest,
-            is_computed,
-            is_identity,
-            values,
-            is_dense: false,
-            is_sparse: false,
-        };
-        table.columns.push(column);
+            is_nullable: matches!(cell().as_deref(), Some("t" | "YES" | "1")),
+            longest: cell().and_then(|text| text.parse().ok()),
+            is_computed: matches!(cell().as_deref(), Some("t" | "1")),
+            is_identity: matches!(cell().as_deref(), Some("t" | "1")),
+            ..ColumnFacts::default()
+        });
     }
     key.sort_unstable();
     table.key = key.into_iter().map(|(_, index)| index).collect();
@@ -499,15 +492,8 @@ pub struct DatabaseSurvey {
     pub(super) members: BTreeMap<(usize, usize), Vec<String>>,
     /// Facts that could not be read.
     pub(super) notes: Vec<String>,
-    /// Statements that are left out, and why.
-    pub(super) left_out: Vec<String>,
-}
-
-impl DatabaseSurvey {
     /// Statements that are left out, each with its reason.
-    pub fn left_out(&self) -> &[String] {
-        &self.left_out
-    }
+    pub left_out: Vec<String>,
 }
 
 /// A table.
