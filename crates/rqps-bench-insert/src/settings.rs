@@ -5,7 +5,7 @@ use rqps_driver::workload::settings::{
     SetError, Settings, choice, client_counts, count, memory_limit, number, own_settings, seconds,
     yes_or_no,
 };
-use rqps_model::benchmark::{BenchmarkParameters, Pace, Workload};
+use rqps_model::benchmark::{BenchmarkParameters, OwnParameters, Pace, Workload};
 use rqps_model::dialect::Dialect;
 use rqps_model::insert::{InsertShape, Pacing, Profile, QueryKind, QueryStep, RowsPerCommit};
 
@@ -53,10 +53,6 @@ const SETTINGS: Settings<InsertShape> = Settings {
     ],
     others: false,
     open: &[],
-    of: |shape| match shape {
-        BenchmarkParameters::Insert(shape) => Some(shape),
-        _ => None,
-    },
 };
 
 /// Changes a workload of this benchmark by one `key=value`. On an error, nothing changes.
@@ -98,10 +94,7 @@ fn step_limit(value: &str) -> Result<Option<f64>, String> {
 
 /// The parameters of this benchmark; `None` for another workload.
 pub fn shape(workload: &Workload) -> Option<&InsertShape> {
-    match &workload.shape {
-        BenchmarkParameters::Insert(shape) => Some(shape),
-        _ => None,
-    }
+    OwnParameters::of(&workload.shape)
 }
 
 /// Computes the number of tables from other settings.

@@ -66,10 +66,6 @@ const SETTINGS: Settings<KvShape> = Settings {
     ],
     others: false,
     open: &["option.KEY"],
-    of: |shape| match shape {
-        BenchmarkParameters::Kv(shape) => Some(shape),
-        _ => None,
-    },
 };
 
 /// Changes a workload of this benchmark by one `key=value`. `option.KEY=VALUE` sets an option of

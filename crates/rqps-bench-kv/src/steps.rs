@@ -3,7 +3,7 @@
 use rqps_bench::spec::{Counting, DataSize, all_rows};
 use rqps_driver::workload::{Companions, SelectError, select};
 use rqps_model::benchmark::{
-    BenchmarkParameters, Group, Pace, Phase, RateUnit, Step, StepTurns, Workload,
+    Group, OwnParameters, Pace, Phase, RateUnit, Step, StepTurns, Workload,
 };
 use rqps_model::counted::StepCount;
 use rqps_model::kv::{Compression, CoreMix, KvMaintenance, KvOperation, KvShape, KvWork, Style};
@@ -54,10 +54,7 @@ fn tree_bytes(keys: f64, shape: &KvShape) -> f64 {
 
 /// The parameters of this benchmark, if the workload is of it.
 fn shape(workload: &Workload) -> Option<&KvShape> {
-    match &workload.shape {
-        BenchmarkParameters::Kv(shape) => Some(shape),
-        _ => None,
-    }
+    OwnParameters::of(&workload.shape)
 }
 
 /// The size of the data. The snapshot is an empty folder: loading is a step.
@@ -400,6 +397,7 @@ fn overrides(shape: &KvShape) -> Vec<KvOption> {
 mod tests {
     use super::*;
     use crate::settings::parts;
+    use rqps_model::benchmark::BenchmarkParameters;
 
     fn steps(change: impl FnOnce(&mut Workload, &mut KvShape)) -> Vec<Step> {
         let (mut workload, mut shape) = parts("c48r128").unwrap();

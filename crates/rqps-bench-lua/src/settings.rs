@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::steps;
 use rqps_bench::spec::{CliContext, DataSize, UserCode};
 use rqps_driver::workload::settings::{SetError, Settings, bytes, choice, own_settings};
-use rqps_model::benchmark::{BenchmarkParameters, Workload};
+use rqps_model::benchmark::{OwnParameters, Workload};
 use rqps_model::lua::{LuaDeclared, LuaOption, LuaRights, LuaScript, LuaShape, RandomType};
 use rqps_model::sql_workload::PinnedFile;
 
@@ -17,10 +17,7 @@ const UNKNOWN_BYTES: u64 = 1 << 30;
 
 /// The scripts, mutable.
 pub(super) fn shape_of(workload: &mut Workload) -> Option<&mut LuaShape> {
-    match &mut workload.shape {
-        BenchmarkParameters::Lua(shape) => Some(shape),
-        _ => None,
-    }
+    OwnParameters::of_mut(&mut workload.shape)
 }
 
 /// Refuses a workload file: scripts are named after the colon.
@@ -111,17 +108,8 @@ fn commands(shape: &LuaShape, value: &str) -> Result<Vec<String>, String> {
     }
 }
 
-const SETTINGS: Settings<LuaShape> = Settings {
-    benchmark: "lua",
-    own: OWN,
-    common: &[],
-    others: true,
-    open: &[],
-    of: |shape| match shape {
-        BenchmarkParameters::Lua(shape) => Some(shape),
-        _ => None,
-    },
-};
+const SETTINGS: Settings<LuaShape> =
+    Settings { benchmark: "lua", own: OWN, common: &[], others: true, open: &[] };
 
 /// Changes the workload by one `key=value`.
 ///

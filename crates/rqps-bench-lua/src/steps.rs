@@ -1,9 +1,7 @@
 //! Scripts as steps, in the order given.
 
 use rqps_bench::spec::Counting;
-use rqps_model::benchmark::{
-    BenchmarkParameters, Group, Phase, RateUnit, Step, StepTurns, Workload,
-};
+use rqps_model::benchmark::{Group, OwnParameters, Phase, RateUnit, Step, StepTurns, Workload};
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
 use rqps_model::lua::{LuaScript, LuaShape, LuaWork};
@@ -25,10 +23,7 @@ const READERS: [(&str, Group); 11] = [
 
 /// The scripts, if the workload consists of them.
 pub fn shape(workload: &Workload) -> Option<&LuaShape> {
-    match &workload.shape {
-        BenchmarkParameters::Lua(shape) => Some(shape),
-        _ => None,
-    }
+    OwnParameters::of(&workload.shape)
 }
 
 /// Why the clients of a step cannot be on several hosts; `None` if they can.

@@ -71,10 +71,6 @@ const SETTINGS: Settings<VectorShape> = Settings {
     ],
     others: false,
     open: &[],
-    of: |shape| match shape {
-        BenchmarkParameters::Vector(shape) => Some(shape),
-        _ => None,
-    },
 };
 
 /// The files of the user's own vectors.

@@ -3,7 +3,7 @@
 use rqps_bench::spec::Counting;
 use rqps_driver::workload::{Companions, SelectError, select};
 use rqps_model::benchmark::{
-    BenchmarkParameters, Group, Phase, RateUnit, Step, StepBody, StepTurns, Workload,
+    Group, OwnParameters, Phase, RateUnit, Step, StepBody, StepTurns, Workload,
 };
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
@@ -17,10 +17,7 @@ use rqps_model::vector::{
 
 /// The parameters of this benchmark; `None` for another workload.
 pub(super) fn shape_of(workload: &Workload) -> Option<&VectorShape> {
-    match &workload.shape {
-        BenchmarkParameters::Vector(shape) => Some(shape),
-        _ => None,
-    }
+    OwnParameters::of(&workload.shape)
 }
 
 /// All steps on a DBMS of this dialect.

@@ -186,6 +186,33 @@ pub enum BenchmarkParameters {
     Client(Box<ClientShape>),
 }
 
+/// The parameters of one benchmark.
+pub trait OwnParameters: Clone {
+    /// `None` for another benchmark.
+    fn of(all: &BenchmarkParameters) -> Option<&Self>;
+
+    /// As [`OwnParameters::of`], to change them.
+    fn of_mut(all: &mut BenchmarkParameters) -> Option<&mut Self>;
+}
+
+macro_rules! own_parameters {
+    ($($benchmark:ident: $shape:ty),*) => {$(
+        impl OwnParameters for $shape {
+            fn of(all: &BenchmarkParameters) -> Option<&Self> {
+                if let BenchmarkParameters::$benchmark(own) = all { Some(own) } else { None }
+            }
+
+            fn of_mut(all: &mut BenchmarkParameters) -> Option<&mut Self> {
+                if let BenchmarkParameters::$benchmark(own) = all { Some(own) } else { None }
+            }
+        }
+    )*};
+}
+own_parameters! {
+    Insert: InsertShape, Kv: KvShape, Vector: VectorShape, Sql: SqlShape, Pgbench: PgbenchShape,
+    Ycsb: YcsbShape, Lua: LuaShape, Orders: OrdersShape, Client: ClientShape
+}
+
 impl BenchmarkParameters {
     /// True if a user wrote the statements: the planner should treat them as it does at home.
     pub fn has_own_statements(&self) -> bool {

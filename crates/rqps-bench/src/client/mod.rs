@@ -15,7 +15,8 @@ use rqps_analysis::Extension;
 use rqps_driver::part::DriverPart;
 use rqps_driver::workload::settings::{SetError, Settings, own_settings, seconds};
 use rqps_model::benchmark::{
-    BenchmarkParameters, Group, Pace, Phase, Placement, RateUnit, Step, StepTurns, Workload,
+    BenchmarkParameters, Group, OwnParameters, Pace, Phase, Placement, RateUnit, Step, StepTurns,
+    Workload,
 };
 use rqps_model::client::{ClientDeclared, ClientShape, ClientStep, ClientWork};
 use rqps_model::counted::StepCount;
@@ -68,10 +69,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
 const UNKNOWN_BYTES: u64 = 1 << 30;
 
 fn shape_of(workload: &mut Workload) -> Option<&mut ClientShape> {
-    match &mut workload.shape {
-        BenchmarkParameters::Client(shape) => Some(shape),
-        _ => None,
-    }
+    OwnParameters::of_mut(&mut workload.shape)
 }
 
 /// Adds the program and its options to the workload.
@@ -146,10 +144,6 @@ const SETTINGS: Settings<ClientShape> = Settings {
     common: &[("rows", "rows")],
     others: true,
     open: &[],
-    of: |shape| match shape {
-        BenchmarkParameters::Client(shape) => Some(shape),
-        _ => None,
-    },
 };
 
 /// Changes the workload by one `key=value`.
@@ -168,10 +162,7 @@ const LONGEST_NAME: usize = 60;
 
 /// The program, if the workload consists of one.
 pub(super) fn shape(workload: &Workload) -> Option<&ClientShape> {
-    match &workload.shape {
-        BenchmarkParameters::Client(shape) => Some(shape),
-        _ => None,
-    }
+    OwnParameters::of(&workload.shape)
 }
 
 /// Refuses a workload that cannot run.

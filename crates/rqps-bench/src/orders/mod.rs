@@ -14,7 +14,7 @@ use rqps_driver::part::DriverPart;
 use rqps_driver::workload::ScalePreset;
 use rqps_driver::workload::settings::{SetError, Settings, choice, count, own_settings};
 use rqps_model::benchmark::{
-    BenchmarkParameters, Group, Phase, RateUnit, Step, StepTurns, Workload,
+    BenchmarkParameters, Group, OwnParameters, Phase, RateUnit, Step, StepTurns, Workload,
 };
 use rqps_model::dialect::Dialect;
 use rqps_model::run::Outcome;
@@ -87,17 +87,8 @@ own_settings! { OrdersShape:
     "nurand", |_, shape, value| shape.nurand = switch(value)?;
 }
 
-const SETTINGS: Settings<OrdersShape> = Settings {
-    benchmark: "orders",
-    own: OWN,
-    common: &[],
-    others: true,
-    open: &[],
-    of: |shape| match shape {
-        BenchmarkParameters::Orders(shape) => Some(shape),
-        _ => None,
-    },
-};
+const SETTINGS: Settings<OrdersShape> =
+    Settings { benchmark: "orders", own: OWN, common: &[], others: true, open: &[] };
 
 /// Rows per warehouse, approximately, and rows of the load besides.
 const ROWS_PER_WAREHOUSE: u64 = 499_011;
@@ -146,10 +137,7 @@ pub(super) const KINDS: [(&str, &str); 5] = [
 
 /// The parameters of this benchmark; `None` for another workload.
 pub(super) fn shape(workload: &Workload) -> Option<&OrdersShape> {
-    match &workload.shape {
-        BenchmarkParameters::Orders(shape) => Some(shape),
-        _ => None,
-    }
+    OwnParameters::of(&workload.shape)
 }
 
 /// All phases after the load.

@@ -13,7 +13,7 @@ use self::schema::builtin;
 use crate::spec::{BenchmarkSpec, Counting, LENGTHS, OwnWords, scaled};
 use rqps_driver::part::DriverPart;
 use rqps_model::benchmark::{
-    BenchmarkParameters, Group, Phase, RateUnit, Step, StepTurns, Workload,
+    BenchmarkParameters, Group, OwnParameters, Phase, RateUnit, Step, StepTurns, Workload,
 };
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
@@ -259,10 +259,7 @@ const MOST_VALUES: usize = 255;
 
 /// The parameters of this benchmark; `None` for another workload.
 pub(super) fn shape(workload: &Workload) -> Option<&PgbenchShape> {
-    match &workload.shape {
-        BenchmarkParameters::Pgbench(shape) => Some(shape),
-        _ => None,
-    }
+    OwnParameters::of(&workload.shape)
 }
 
 /// True if rqps creates the standard tables.

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::schema::BUILTINS;
 use crate::spec::{CliContext, DataSize, UserCode};
 use rqps_driver::workload::settings::{SetError, Settings, own_settings};
-use rqps_model::benchmark::{BenchmarkParameters, Workload};
+use rqps_model::benchmark::{BenchmarkParameters, OwnParameters, Workload};
 use rqps_model::pgbench::{PgbenchFile, PgbenchProtocol, PgbenchScript, PgbenchShape, PgbenchStep};
 use rqps_model::sql_name::PlainName;
 use rqps_model::units;
@@ -118,9 +118,9 @@ fn known() -> String {
 /// An option that names a script.
 struct NamedScript {
     /// The option as written.
-    pub(super) said: String,
+    said: String,
     /// Its value in the form of `--bench pgbench:`.
-    pub(super) script: String,
+    script: String,
 }
 
 /// The effect of an option.
@@ -149,6 +149,14 @@ const fn option(short: char, long: &'static str, answer: Answer) -> PgbenchOptio
     PgbenchOption { short, long, answer }
 }
 
+const fn value(
+    short: char,
+    long: &'static str,
+    apply: fn(&mut PgbenchShape, &str) -> Result<(), String>,
+) -> PgbenchOption {
+    option(short, long, Answer::Value(apply))
+}
+
 /// The answer to options about the server.
 const SERVER: &str = "a target says where its server is: leave it out";
 
@@ -157,113 +165,63 @@ const IDLE: &str = "rqps records latencies, seconds and errors itself";
 
 /// All options.
 const OPTIONS: &[PgbenchOption] = &[
-    option(
-        's',
-        "scale",
-        Answer::Value(|shape, value| {
-            shape.scale = number(value, 1, 1_000_000)?;
-            Ok(())
-        }),
-    ),
-    option(
-        'M',
-        "protocol",
-        Answer::Value(|shape, value| {
-            let words = [
-                ("simple", PgbenchProtocol::Simple),
-                ("extended", PgbenchProtocol::Extended),
-                ("prepared", PgbenchProtocol::Prepared),
-            ];
-            let known = words.iter().find(|(word, _)| *word == value);
-            shape.protocol = known.ok_or("write simple, extended or prepared")?.1;
-            Ok(())
-        }),
-    ),
-    option(
-        'D',
-        "define",
-        Answer::Value(|shape, value| {
-            let (name, text) = value.split_once('=').ok_or("write NAME=VALUE")?;
-            if text.is_empty() {
-                return Err("the value is missing".to_owned());
-            }
-            if !rqps_text::pgbench::is_variable_name(name) {
-                return Err(format!(
-                    "`{name}` is not a name of a variable: letters, digits and `_`"
-                ));
-            }
-            shape.define.insert(name.to_owned(), text.to_owned());
-            Ok(())
-        }),
-    ),
+    value('s', "scale", |shape, value| number(value, 1, 1_000_000).map(|it| shape.scale = it)),
+    value('M', "protocol", |shape, value| {
+        let words = [
+            ("simple", PgbenchProtocol::Simple),
+            ("extended", PgbenchProtocol::Extended),
+            ("prepared", PgbenchProtocol::Prepared),
+        ];
+        let known = words.iter().find(|(word, _)| *word == value);
+        shape.protocol = known.ok_or("write simple, extended or prepared")?.1;
+        Ok(())
+    }),
+    value('D', "define", |shape, value| {
+        let (name, text) = value.split_once('=').ok_or("write NAME=VALUE")?;
+        if text.is_empty() {
+            return Err("the value is missing".to_owned());
+        }
+        if !rqps_text::pgbench::is_variable_name(name) {
+            return Err(format!("`{name}` is not a name of a variable: letters, digits and `_`"));
+        }
+        shape.define.insert(name.to_owned(), text.to_owned());
+        Ok(())
+    }),
     option('n', "no-vacuum", Answer::Flag(|shape| shape.vacuum = false)),
     option('C', "connect", Answer::Flag(|shape| shape.connect = true)),
-    option(
-        ' ',
-        "max-tries",
-        Answer::Value(|shape, value| {
-            shape.max_tries = number(value, 0, i32::MAX as u32)?;
-            Ok(())
-        }),
-    ),
+    value(' ', "max-tries", |shape, value| {
+        number(value, 0, i32::MAX as u32).map(|it| shape.max_tries = it)
+    }),
     option(' ', "continue-on-error", Answer::Flag(|shape| shape.continue_on_error = true)),
-    option(
-        'I',
-        "init-steps",
-        Answer::Value(|shape, value| {
-            if value.is_empty() || value.chars().any(|letter| !"dtgGvpf ".contains(letter)) {
-                return Err("write letters of dtgGvpf".to_owned());
-            }
-            shape.tables.steps = value.replace(' ', "");
-            Ok(())
-        }),
-    ),
-    option(
-        'F',
-        "fillfactor",
-        Answer::Value(|shape, value| {
-            shape.tables.fillfactor = Some(number(value, 10, 100)?);
-            Ok(())
-        }),
-    ),
-    option(
-        ' ',
-        "partitions",
-        Answer::Value(|shape, value| {
-            shape.tables.partitions = number(value, 0, 100_000)?;
-            Ok(())
-        }),
-    ),
-    option(
-        ' ',
-        "partition-method",
-        Answer::Value(|shape, value| {
-            shape.tables.by_hash = match value {
-                "range" => false,
-                "hash" => true,
-                _ => return Err("write range or hash".to_owned()),
-            };
-            Ok(())
-        }),
-    ),
+    value('I', "init-steps", |shape, value| {
+        if value.is_empty() || value.chars().any(|letter| !"dtgGvpf ".contains(letter)) {
+            return Err("write letters of dtgGvpf".to_owned());
+        }
+        shape.tables.steps = value.replace(' ', "");
+        Ok(())
+    }),
+    value('F', "fillfactor", |shape, value| {
+        number(value, 10, 100).map(|it| shape.tables.fillfactor = Some(it))
+    }),
+    value(' ', "partitions", |shape, value| {
+        number(value, 0, 100_000).map(|it| shape.tables.partitions = it)
+    }),
+    value(' ', "partition-method", |shape, value| {
+        shape.tables.by_hash = match value {
+            "range" => false,
+            "hash" => true,
+            _ => return Err("write range or hash".to_owned()),
+        };
+        Ok(())
+    }),
     option(' ', "foreign-keys", Answer::Flag(|shape| shape.tables.steps.push('f'))),
     option(' ', "unlogged-tables", Answer::Flag(|shape| shape.tables.unlogged = true)),
-    option(
-        ' ',
-        "tablespace",
-        Answer::Value(|shape, value| {
-            shape.tables.tablespace = Some(PlainName::try_from(value.to_owned())?);
-            Ok(())
-        }),
-    ),
-    option(
-        ' ',
-        "index-tablespace",
-        Answer::Value(|shape, value| {
-            shape.tables.index_tablespace = Some(PlainName::try_from(value.to_owned())?);
-            Ok(())
-        }),
-    ),
+    value(' ', "tablespace", |shape, value| {
+        PlainName::try_from(value.to_owned()).map(|it| shape.tables.tablespace = Some(it))
+    }),
+    value(' ', "index-tablespace", |shape, value| {
+        PlainName::try_from(value.to_owned()).map(|it| shape.tables.index_tablespace = Some(it))
+    }),
     option('f', "file", Answer::Script(None)),
     option('b', "builtin", Answer::Script(None)),
     option('S', "select-only", Answer::Script(Some("select-only"))),
@@ -400,10 +358,7 @@ const ACCOUNTS: u64 = 100_000;
 
 /// The parameters of this benchmark, mutable; `None` for another workload.
 pub(super) fn shape_of(workload: &mut Workload) -> Option<&mut PgbenchShape> {
-    match &mut workload.shape {
-        BenchmarkParameters::Pgbench(shape) => Some(shape),
-        _ => None,
-    }
+    OwnParameters::of_mut(&mut workload.shape)
 }
 
 own_settings! { PgbenchShape:
@@ -414,17 +369,8 @@ own_settings! { PgbenchShape:
     };
 }
 
-const SETTINGS: Settings<PgbenchShape> = Settings {
-    benchmark: "pgbench",
-    own: OWN,
-    common: &[],
-    others: true,
-    open: &[],
-    of: |shape| match shape {
-        BenchmarkParameters::Pgbench(shape) => Some(shape),
-        _ => None,
-    },
-};
+const SETTINGS: Settings<PgbenchShape> =
+    Settings { benchmark: "pgbench", own: OWN, common: &[], others: true, open: &[] };
 
 /// Changes the workload by one `key=value`.
 ///

@@ -16,7 +16,7 @@ use rqps_driver::part::DriverPart;
 use rqps_driver::request::{CsvFile, FileLoad, RequestBody};
 use rqps_driver::workload::settings as shared;
 use rqps_driver::workload::settings::SetError;
-use rqps_model::benchmark::{BenchmarkParameters, Workload};
+use rqps_model::benchmark::{BenchmarkParameters, OwnParameters, Workload};
 use rqps_model::dialect::Dialect;
 use rqps_model::sql_name::TableName;
 use rqps_model::sql_workload::{ByDialect, CsvLoad, PinnedFile, SqlLoad, SqlShape, SqlStatement};
@@ -61,10 +61,7 @@ const GROWTH: f64 = 4.0;
 const UNKNOWN_BYTES: u64 = 64 << 20;
 
 fn shape_of(workload: &mut Workload) -> Option<&mut SqlShape> {
-    match &mut workload.shape {
-        BenchmarkParameters::Sql(shape) => Some(shape),
-        _ => None,
-    }
+    OwnParameters::of_mut(&mut workload.shape)
 }
 
 /// Reads a workload file into the workload.

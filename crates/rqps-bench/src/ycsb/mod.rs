@@ -101,10 +101,6 @@ const SETTINGS: Settings<YcsbShape> = Settings {
     common: &[("records", "rows")],
     others: true,
     open: &[],
-    of: |shape| match shape {
-        BenchmarkParameters::Ycsb(shape) => Some(shape),
-        _ => None,
-    },
 };
 
 /// Bytes of a record beside its fields: the key twice, and overhead of pages and rows.

@@ -1,8 +1,6 @@
 //! The core workloads of YCSB as scripts of statements.
 
-use rqps_model::benchmark::{
-    BenchmarkParameters, Group, Phase, RateUnit, Step, StepTurns, Workload,
-};
+use rqps_model::benchmark::{Group, OwnParameters, Phase, RateUnit, Step, StepTurns, Workload};
 use rqps_model::dialect::{Dialect, Placeholder};
 use rqps_model::script::{Distribution, Fragment, Operation, Parameter, Script, ScriptEvent};
 use rqps_model::value_source::{Freshness, KeyChoice, SourceValues, ValueSource, ValueSpread};
@@ -24,10 +22,7 @@ const SCAN_ROWS: u32 = 4;
 
 /// The parameters of this benchmark; `None` for another workload.
 pub(super) fn shape(workload: &Workload) -> Option<&YcsbShape> {
-    match &workload.shape {
-        BenchmarkParameters::Ycsb(shape) => Some(shape),
-        _ => None,
-    }
+    OwnParameters::of(&workload.shape)
 }
 
 /// All phases after the load. A workload with scans starts from the loaded records again, because

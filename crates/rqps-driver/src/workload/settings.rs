@@ -1,9 +1,7 @@
 //! Settings `key=value` that all benchmarks share; those of one benchmark; the values of both.
 
 pub use crate::own_settings;
-use rqps_model::benchmark::{
-    BackgroundState, BenchmarkParameters, Idle, Pace, Placement, Workload,
-};
+use rqps_model::benchmark::{BackgroundState, Idle, OwnParameters, Pace, Placement, Workload};
 use rqps_model::units;
 
 /// The reason for refusing a setting. Each text names the setting and the valid values.
@@ -170,11 +168,9 @@ pub struct Settings<S: 'static> {
     pub others: bool,
     /// Further keys in the list of valid keys.
     pub open: &'static [&'static str],
-    /// The benchmark's parameters in a shape of this benchmark.
-    pub of: fn(&mut BenchmarkParameters) -> Option<&mut S>,
 }
 
-impl<S: Clone> Settings<S> {
+impl<S: OwnParameters> Settings<S> {
     /// Changes a workload of this benchmark by one `key=value`. On an error, nothing changes.
     pub fn set(&self, workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
         let (key, value) = parts(assignment)?;
@@ -187,7 +183,7 @@ impl<S: Clone> Settings<S> {
         let Some(setting) = self.own.iter().find(|setting| setting.key == key) else {
             return Err(self.unknown(key));
         };
-        let Some(mut shape) = (self.of)(&mut workload.shape).cloned() else {
+        let Some(mut shape) = S::of_mut(&mut workload.shape).cloned() else {
             return Err(self.unknown(key));
         };
         let mut changed = workload.clone();
@@ -196,7 +192,7 @@ impl<S: Clone> Settings<S> {
             value: value.to_owned(),
             why,
         })?;
-        if let Some(place) = (self.of)(&mut changed.shape) {
+        if let Some(place) = S::of_mut(&mut changed.shape) {
             *place = shape;
         }
         *workload = changed;

@@ -10,9 +10,7 @@ use std::collections::BTreeSet;
 use self::statements::{Compiler, all, check_characters, check_load};
 pub use self::statements::{of_dbms, of_dialect};
 use self::values::NamedSources;
-use rqps_model::benchmark::{
-    BenchmarkParameters, Group, Phase, RateUnit, Step, StepTurns, Workload,
-};
+use rqps_model::benchmark::{Group, OwnParameters, Phase, RateUnit, Step, StepTurns, Workload};
 use rqps_model::dialect::Dialect;
 use rqps_model::script::{Distribution, Script, ScriptEvent, StepParameters, StepPurpose};
 use rqps_model::sql_workload::{
@@ -352,10 +350,7 @@ fn begin(
 
 /// The user's statements, if the workload consists of them.
 pub fn shape(workload: &Workload) -> Option<&SqlShape> {
-    match &workload.shape {
-        BenchmarkParameters::Sql(shape) => Some(shape),
-        _ => None,
-    }
+    OwnParameters::of(&workload.shape)
 }
 
 /// The error for statements in the place of a workload file.
