@@ -25,7 +25,7 @@ const LENGTHS: [ScalePreset; 3] = [
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     name: "lua",
     workload: |name| scaled(&LENGTHS, name, |_| BenchmarkParameters::Lua(Box::default())),
-    set: settings::set,
+    set: |workload, said| settings::SETTINGS.set(workload, said),
     check: steps::check,
     phases: |_, _, workload| steps::phases(workload),
     one_client_host: steps::one_client_host,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::steps;
 use rqps_bench::spec::{CliContext, DataSize, UserCode};
-use rqps_driver::workload::settings::{SetError, Settings, bytes, choice, own_settings};
+use rqps_driver::workload::settings::{Settings, bytes, choice, own_settings};
 use rqps_model::benchmark::{OwnParameters, Workload};
 use rqps_model::lua::{LuaDeclared, LuaOption, LuaRights, LuaScript, LuaShape, RandomType};
 use rqps_model::sql_workload::PinnedFile;
@@ -108,17 +108,8 @@ fn commands(shape: &LuaShape, value: &str) -> Result<Vec<String>, String> {
     }
 }
 
-const SETTINGS: Settings<LuaShape> =
+pub(super) const SETTINGS: Settings<LuaShape> =
     Settings { benchmark: "lua", own: OWN, common: &[], others: true, open: &[] };
-
-/// Changes the workload by one `key=value`.
-///
-/// # Errors
-///
-/// See [`SetError`].
-pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
-    SETTINGS.set(workload, assignment)
-}
 
 /// Folders of sysbench's own scripts.
 const INSTALLED: [&str; 2] = ["/usr/share/sysbench", "/usr/local/share/sysbench"];

@@ -457,7 +457,7 @@ pub(super) mod tests {
 
     #[test]
     fn each_action_draws_its_keys_as_db_bench_does() {
-        // Seed 1000; the tests of `key_numbers.rs` have the sequence.
+        // Seed 1000; the tests of `rows.rs` have the sequence.
         assert_eq!(run(KvOperation::FillSequential, 4).1.keys, [0, 1, 2, 3]);
         let (mut filler, fill) = (client(), work(KvOperation::FillSequential));
         filler.warm_up(&fill, 2).unwrap();

@@ -13,7 +13,7 @@ use crate::spec::{
 };
 use rqps_analysis::Extension;
 use rqps_driver::part::DriverPart;
-use rqps_driver::workload::settings::{SetError, Settings, own_settings, seconds};
+use rqps_driver::workload::settings::{Settings, own_settings, seconds};
 use rqps_model::benchmark::{
     BenchmarkParameters, Group, OwnParameters, Pace, Phase, Placement, RateUnit, Step, StepTurns,
     Workload,
@@ -31,7 +31,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         let rows = if name == "quick" { 10_000 } else { 1_000_000 };
         Ok((Workload { rows, ..workload }, set))
     },
-    set,
+    set: |workload, said| SETTINGS.set(workload, said),
     speaks: Interface::Client,
     check: |workload, _| check(workload),
     phases: |_, _, workload| phases(workload),
@@ -145,11 +145,6 @@ const SETTINGS: Settings<ClientShape> = Settings {
     others: true,
     open: &[],
 };
-
-/// Changes the workload by one `key=value`.
-pub(super) fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
-    SETTINGS.set(workload, assignment)
-}
 
 // The steps that a program declares, in its order.
 

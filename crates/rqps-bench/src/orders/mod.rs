@@ -12,7 +12,7 @@ use rqps_analysis::comparison::StepComparison;
 use rqps_analysis::metrics::Histogram;
 use rqps_driver::part::DriverPart;
 use rqps_driver::workload::ScalePreset;
-use rqps_driver::workload::settings::{SetError, Settings, choice, count, own_settings};
+use rqps_driver::workload::settings::{Settings, choice, count, own_settings};
 use rqps_model::benchmark::{
     BenchmarkParameters, Group, OwnParameters, Phase, RateUnit, Step, StepTurns, Workload,
 };
@@ -44,7 +44,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
             })
         })
     },
-    set,
+    set: |workload, said| SETTINGS.set(workload, said),
     finish,
     check,
     phases: |_, _, workload| phases(workload),
@@ -96,15 +96,6 @@ const ROWS_ONCE: u64 = 100_000;
 
 /// Bytes of a warehouse, on disk and in a cache.
 const WAREHOUSE_BYTES: u64 = 110 << 20;
-
-/// Changes a workload of this benchmark by one `key=value`.
-///
-/// # Errors
-///
-/// See [`SetError`].
-pub(super) fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
-    SETTINGS.set(workload, assignment)
-}
 
 /// Computes the size of the load.
 pub(super) fn finish(workload: &mut Workload) {

@@ -33,7 +33,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
             BenchmarkParameters::Pgbench(Box::new(shape))
         })
     },
-    set: settings::set,
+    set: |workload, said| settings::SETTINGS.set(workload, said),
     finish: settings::finish,
     check,
     phases: |dialect, _, workload| phases(dialect, workload),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::schema::BUILTINS;
 use crate::spec::{CliContext, DataSize, UserCode};
-use rqps_driver::workload::settings::{SetError, Settings, own_settings};
+use rqps_driver::workload::settings::{Settings, own_settings};
 use rqps_model::benchmark::{BenchmarkParameters, OwnParameters, Workload};
 use rqps_model::pgbench::{PgbenchFile, PgbenchProtocol, PgbenchScript, PgbenchShape, PgbenchStep};
 use rqps_model::sql_name::PlainName;
@@ -369,17 +369,8 @@ own_settings! { PgbenchShape:
     };
 }
 
-const SETTINGS: Settings<PgbenchShape> =
+pub(super) const SETTINGS: Settings<PgbenchShape> =
     Settings { benchmark: "pgbench", own: OWN, common: &[], others: true, open: &[] };
-
-/// Changes the workload by one `key=value`.
-///
-/// # Errors
-///
-/// See [`SetError`].
-pub(crate) fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
-    SETTINGS.set(workload, assignment)
-}
 
 /// Computes the number of rows.
 pub(crate) fn finish(workload: &mut Workload) {

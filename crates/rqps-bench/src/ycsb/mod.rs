@@ -11,7 +11,7 @@ use crate::spec::{BenchmarkSpec, CliContext, DataSize, OwnWords, StepSet};
 use rqps_driver::part::{DriverPart, FieldRow, PartRows};
 use rqps_driver::request::{DriverRequest, PartLoad, PartTable, RequestBody};
 use rqps_driver::workload::ScalePreset;
-use rqps_driver::workload::settings::{SetError, Settings, choice, count, own_settings};
+use rqps_driver::workload::settings::{Settings, choice, count, own_settings};
 use rqps_model::benchmark::{BenchmarkParameters, Workload};
 use rqps_model::datagen::distribution::{key_hash, printable};
 use rqps_model::datagen::rng::StreamKey;
@@ -55,7 +55,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         Ok((workload, StepSet::default()))
     },
     words: Some(OwnWords { take, visits: |_| false, writes: |_| Vec::new() }),
-    set,
+    set: |workload, said| SETTINGS.set(workload, said),
     phases: |dialect, _, workload| steps::phases(dialect, workload),
     placement: None,
     load: Some(load),
@@ -105,15 +105,6 @@ const SETTINGS: Settings<YcsbShape> = Settings {
 
 /// Bytes of a record beside its fields: the key twice, and overhead of pages and rows.
 const RECORD_BYTES: u64 = 120;
-
-/// Changes a workload of this benchmark by one `key=value`.
-///
-/// # Errors
-///
-/// See [`SetError`].
-pub(super) fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
-    SETTINGS.set(workload, assignment)
-}
 
 /// Reads the letters of core workloads after `ycsb:`, in the order of their steps.
 ///

@@ -3,7 +3,7 @@
 use super::SPEC;
 use super::steps::phases;
 use crate::spec::CliContext;
-use crate::ycsb::{in_order_of_keys, load, set, take};
+use crate::ycsb::{SETTINGS, in_order_of_keys, load, take};
 use rqps_driver::request::{PartLoad, RequestBody};
 use rqps_model::benchmark::{Group, Phase, Step, Workload};
 use rqps_model::datagen::distribution::key_hash;
@@ -119,7 +119,7 @@ fn parts_hold_every_record_once_in_the_order_of_their_keys() {
 fn settings_change_the_table_and_the_values() {
     let mut workload = chosen("a").unwrap();
     for setting in ["records=1000", "fields=2", "field_bytes=7", "scan_rows=5", "keys=uniform"] {
-        set(&mut workload, setting).unwrap();
+        SETTINGS.set(&mut workload, setting).unwrap();
     }
     let task = |dialect, engine| -> PartLoad {
         let RequestBody::LoadParts(task) = load(dialect, &workload, engine) else {
@@ -132,6 +132,6 @@ fn settings_change_the_table_and_the_values() {
     assert_eq!((postgres.rows, postgres.parts), (1000, 4));
     let mysql = task(Dialect::Mysql, Some("rocksdb"));
     assert!(mysql.setup[1].ends_with("field1 TEXT) ENGINE = rocksdb"), "{:?}", mysql.setup);
-    let unknown = set(&mut workload, "rows=7").unwrap_err().to_string();
+    let unknown = SETTINGS.set(&mut workload, "rows=7").unwrap_err().to_string();
     assert!(unknown.contains("benchmark `ycsb`; valid keys: fields, field_bytes,"), "{unknown}");
 }
