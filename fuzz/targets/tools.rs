@@ -18,7 +18,8 @@ pub(super) fn tools(bytes: &[u8]) {
     let _ = dbms::server_log(&file("server.log", bytes));
     let _ = (proc::host_stat(&said), proc::process_stat(&said), proc::sched_stat(&said));
     let _ = (proc::disk_counters(&said, "sda"), proc::memory(&said), proc::cpu_info(&said));
-    let _ = (proc::proportional_bytes(&said), proc::resident_bytes(&said), proc::pressure(&said));
+    let _ =
+        (proc::proportional_bytes(&said), proc::resident_bytes(&said), proc::pressure_us(&said));
     let mounts = proc::mounts(&said);
     let _ = proc::mount_of(&mounts, std::path::Path::new("/var/lib"));
 }

@@ -71,11 +71,9 @@ fn loaded(
         let version = version.clone();
         return Err(ConfigError::TooOld { name, dbms, version, setting, least });
     }
-    let text = render(&text, version, cache_bytes).map_err(|(line, what)| ConfigError::Syntax {
-        name: name.clone(),
-        dbms,
-        line,
-        what,
+    let text = render(&text, version, cache_bytes).map_err(|(line, what)| {
+        let place = format!("understand line {line} of the config '{name}' of {dbms}");
+        ConfigError::Wrong(format!("{place}: {what}"))
     })?;
     let hash = hash(&text);
     Ok(Config { name, text, hash })
@@ -189,7 +187,11 @@ fn find_named(dbms: Dbms, name: &str, own: &UserConfigs) -> Result<(String, Stri
         looked.join(" or ")
     };
     let shipped = shipped(dbms).join(", ");
-    Err(ConfigError::Unknown { name: name.to_owned(), dbms, looked, shipped })
+    let more = if name.contains(',') { "; a setting of its own is KEY=VALUE" } else { "" };
+    Err(ConfigError::Wrong(format!(
+        "find the config '{name}' of {dbms}: no {looked}; shipped configs: {shipped}; create that \
+         file, or give the path of one{more}"
+    )))
 }
 
 /// The first setting that needs a later version than this, and which.
@@ -365,7 +367,11 @@ impl UserConfigs {
                         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
                     ) =>
                 {
-                    return Err(ConfigError::NoText { path, dbms });
+                    let path = path.display();
+                    return Err(ConfigError::Wrong(format!(
+                        "use {path} as a config of {dbms}: it is not a text file; to use it as a \
+                         build, write {dbms}={path}"
+                    )));
                 }
                 Err(source) => return Err(ConfigError::Read { path, source }),
             }
@@ -407,22 +413,9 @@ impl UserConfigs {
 /// An error of a config.
 #[derive(Debug, Error)]
 pub enum ConfigError {
-    /// No file and nothing shipped has that name.
-    #[error(
-        "find the config '{name}' of {dbms}: no {looked}; shipped configs: {shipped}; create that \
-         file, or give the path of one{}",
-        if name.contains(',') { "; a setting of its own is KEY=VALUE" } else { "" }
-    )]
-    Unknown {
-        /// The requested name.
-        name: String,
-        /// The DBMS.
-        dbms: Dbms,
-        /// Files that do not exist.
-        looked: String,
-        /// Names that do.
-        shipped: String,
-    },
+    /// No such config, or none that can be used.
+    #[error("{0}")]
+    Wrong(String),
     /// The file is there and cannot be read.
     #[error("read the config {path}: {source}")]
     Read {
@@ -430,17 +423,6 @@ pub enum ConfigError {
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,
-    },
-    /// A folder, or a file that is no text: most likely a build.
-    #[error(
-        "use {path} as a config of {dbms}: it is not a text file; to use it as a build, write \
-         {dbms}={path}"
-    )]
-    NoText {
-        /// The path.
-        path: PathBuf,
-        /// The DBMS.
-        dbms: Dbms,
     },
     /// A setting without which the config is not what its name says.
     #[error(
@@ -458,18 +440,6 @@ pub enum ConfigError {
         setting: String,
         /// The first version that knows the setting.
         least: String,
-    },
-    /// A guard or a size that nobody knows.
-    #[error("understand line {line} of the config '{name}' of {dbms}: {what}")]
-    Syntax {
-        /// Name of the config.
-        name: String,
-        /// The DBMS.
-        dbms: Dbms,
-        /// From 1.
-        line: usize,
-        /// The problem, and the valid form.
-        what: String,
     },
 }
 

@@ -16,7 +16,7 @@ use rqps_host::fingerprint::Fingerprint;
 use rqps_host::process::ProcessError;
 use rqps_host::user::{User, UserError};
 use rqps_host::valgrind::Callgrind;
-use rqps_model::build::{Build, Dbms};
+use rqps_model::build::Build;
 use rqps_model::endpoint::{Address, Consent, Endpoint, Login, ServerKey, Tls};
 use rqps_model::target::{Config, GuestPlace};
 use rqps_wire::WireError;
@@ -238,33 +238,6 @@ pub enum DbmsError {
          (rqps only deletes data that it made)"
     )]
     DataNotEmpty(PathBuf),
-    /// The build lacks a program.
-    #[error(
-        "find {program} of {dbms}: not in {root}/bin, sbin, libexec or scripts; name the folder \
-         that holds bin/, as in {dbms}=PATH"
-    )]
-    NoProgram {
-        /// The missing program.
-        program: &'static str,
-        /// The DBMS.
-        dbms: Dbms,
-        /// The folder that was searched.
-        root: PathBuf,
-    },
-    /// The kernel takes no longer socket paths.
-    #[error(
-        "listen on {path}: the path has {length} bytes but a socket path can have at most {limit}; \
-         choose a shorter folder for temporary files",
-        path = path.display()
-    )]
-    SocketPath {
-        /// The socket.
-        path: PathBuf,
-        /// Its length.
-        length: usize,
-        /// The most that is possible.
-        limit: usize,
-    },
     /// A file or folder.
     #[error("{doing}: {source}")]
     Io {

@@ -89,11 +89,12 @@ impl Server {
                 }
             }
         }
-        Err(DbmsError::NoProgram {
-            program: names.first().copied().unwrap_or("the server"),
-            dbms: self.site.build.manifest.dbms,
-            root: root.to_owned(),
-        })
+        let (dbms, root) = (self.site.build.manifest.dbms, root.display());
+        let program = names.first().copied().unwrap_or("the server");
+        Err(DbmsError::Unsupported(format!(
+            "find {program} of {dbms}: not in {root}/bin, sbin, libexec or scripts; name the \
+             folder that holds bin/, as in {dbms}=PATH"
+        )))
     }
 
     /// The folder that the server knows as its data folder.
@@ -412,7 +413,11 @@ pub(super) fn socket(folder: &Path, name: &str) -> Result<PathBuf, DbmsError> {
     let path = folder.join(name);
     let length = path.as_os_str().len();
     if length > SOCKET_PATH_LIMIT {
-        return Err(DbmsError::SocketPath { path, length, limit: SOCKET_PATH_LIMIT });
+        return Err(DbmsError::Unsupported(format!(
+            "listen on {}: the path has {length} bytes but a socket path can have at most \
+             {SOCKET_PATH_LIMIT}; choose a shorter folder for temporary files",
+            path.display()
+        )));
     }
     if UnixStream::connect(&path).is_ok() {
         return Err(DbmsError::Unsupported(format!(

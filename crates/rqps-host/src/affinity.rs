@@ -1,4 +1,4 @@
-//! CPU affinity of threads, and the server thread that serves a connection.
+//! CPU affinity of threads, the server thread that serves a connection, and the counters of the CPU.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::{fs, io};

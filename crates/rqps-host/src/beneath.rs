@@ -536,10 +536,8 @@ fn single(name: &OsStr) -> io::Result<()> {
 /// may have given a file of others a name in it. What root gets, nobody else can write to any more,
 /// whatever its old owner allowed.
 pub fn chown_tree(path: &Path, user: &User) -> Result<(), UserError> {
-    let fault = |source| {
-        let (path, user) = (path.to_owned(), user.name.clone());
-        UserError::Chown { path, user, source }
-    };
+    let doing = format!("give {} to user {}", path.display(), user.name);
+    let fault = |source| UserError::Io { doing: doing.clone(), source };
     let folder = Folder::open(path).map_err(fault)?;
     let mut names = BTreeMap::new();
     count_names(&folder, user, &mut names, 0).map_err(fault)?;

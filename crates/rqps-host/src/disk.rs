@@ -30,14 +30,6 @@ pub enum DiskError {
     /// A copy was to go where something is.
     #[error("copy to {0}: the folder is not empty; remove it or choose another one")]
     NotEmpty(PathBuf),
-    /// No block device lies under the folder.
-    #[error("no block device lies under {path}: its file system is {filesystem}")]
-    NoDevice {
-        /// The folder.
-        path: PathBuf,
-        /// `tmpfs`, `overlay` …
-        filesystem: String,
-    },
 }
 
 fn way_out(source: &io::Error) -> &'static str {
@@ -307,7 +299,8 @@ fn dress(made: &File, path: &Path, like: &fs::Metadata) -> Result<(), DiskError>
 /// The block device of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// Name in /proc/diskstats: `vda1`, `dm-0`. `None` for tmpfs, overlay, network.
+    /// Name in /proc/diskstats, for [`crate::sample::CounterSampler`]: `vda1`, `dm-0`. `None` for
+    /// tmpfs, overlay, network.
     pub name: Option<String>,
     /// True if it spins, as the kernel thinks.
     pub rotational: Option<bool>,
@@ -356,15 +349,6 @@ fn rotational(device: &Path) -> Option<bool> {
         .iter()
         .find_map(|folder| fs::read_to_string(folder.join("queue/rotational")).ok())?;
     Some(text.trim() == "1")
-}
-
-/// The name of the block device under `path`, for [`crate::sample::CounterSampler`].
-pub fn device_of(path: &Path) -> Result<String, DiskError> {
-    let device = device_under(path)?;
-    device.name.ok_or_else(|| DiskError::NoDevice {
-        path: path.to_path_buf(),
-        filesystem: device.filesystem,
-    })
 }
 
 #[cfg(test)]
@@ -474,8 +458,7 @@ mod tests {
         assert!(!device.filesystem.is_empty() && device.options.contains('r'), "{device:?}");
         let absent = work.path().join("not/yet/made");
         assert_eq!(device_under(&absent).unwrap(), device);
-        assert_eq!(device_of(work.path()).ok(), device.name);
-        let fault = device_of(Path::new("/proc")).unwrap_err().to_string();
-        assert_eq!(fault, "no block device lies under /proc: its file system is proc");
+        let none = device_under(Path::new("/proc")).unwrap();
+        assert_eq!((none.name, none.filesystem.as_str()), (None, "proc"));
     }
 }

@@ -115,8 +115,6 @@ pub struct ProcessStat {
     pub threads: u32,
     /// Start in ticks after boot: with `pid` it names a process once and for all.
     pub start: u64,
-    /// Resident pages.
-    pub resident_pages: u64,
 }
 
 /// Parses /proc/PID/stat. The name may hold spaces and parentheses, so the last parenthesis ends
@@ -147,7 +145,6 @@ pub fn process_stat(text: &str) -> Result<ProcessStat, Malformed> {
         waited_system: count(17, "system time of children")?,
         threads: u32::try_from(count(20, "threads")?).unwrap_or(u32::MAX),
         start: count(22, "start time")?,
-        resident_pages: count(24, "resident pages")?,
     })
 }
 
@@ -199,8 +196,6 @@ pub fn disk_counters(text: &str, device: &str) -> Result<DiskCounters, Malformed
 pub struct MemoryInfo {
     /// MemTotal, bytes.
     pub total_bytes: u64,
-    /// MemAvailable, bytes; 0 before Linux 3.14.
-    pub available_bytes: u64,
     /// SwapTotal, bytes.
     pub swap_bytes: u64,
     /// HugePages_Total, pages.
@@ -209,12 +204,10 @@ pub struct MemoryInfo {
 
 /// Parses /proc/meminfo.
 pub fn memory(text: &str) -> Result<MemoryInfo, Malformed> {
-    let bytes = |name| value_kib(text, name).unwrap_or(0);
     let total_bytes = value_kib(text, "MemTotal:").ok_or(malformed("/proc/meminfo", "MemTotal"))?;
     Ok(MemoryInfo {
         total_bytes,
-        available_bytes: bytes("MemAvailable:"),
-        swap_bytes: bytes("SwapTotal:"),
+        swap_bytes: value_kib(text, "SwapTotal:").unwrap_or(0),
         huge_pages: value(text, "HugePages_Total:").unwrap_or(0),
     })
 }
@@ -388,35 +381,13 @@ pub fn mount_of<'a>(mounts: &'a [Mount], path: &std::path::Path) -> Option<&'a M
         .max_by_key(|mount| std::path::Path::new(&mount.point).components().count())
 }
 
-/// /proc/pressure/*: shares of time in which tasks waited.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Pressure {
-    /// Per cent of the last ten seconds in which at least one task waited.
-    pub some_avg10: f64,
-    /// Microseconds since boot.
-    pub some_total_us: u64,
-    /// Microseconds since boot in which all tasks waited; `None` where the kernel does not tell.
-    pub full_total_us: Option<u64>,
-}
-
-/// Parses /proc/pressure/cpu, io or memory.
-pub fn pressure(text: &str) -> Result<Pressure, Malformed> {
+/// Microseconds since boot in which at least one task waited, by /proc/pressure/cpu, io or memory.
+pub fn pressure_us(text: &str) -> Result<u64, Malformed> {
     const FILE: &str = "/proc/pressure";
-    let line = |kind| {
-        text.lines()
-            .map(str::split_ascii_whitespace)
-            .find_map(|mut words| (words.next() == Some(kind)).then(|| words.collect::<Vec<_>>()))
-    };
-    let some = line("some").ok_or(malformed(FILE, "line `some`"))?;
-    let avg10 = some.iter().find_map(|word| word.strip_prefix("avg10="));
-    let total = |words: &[&str]| {
-        words.iter().find_map(|word| word.strip_prefix("total=")).and_then(|w| w.parse().ok())
-    };
-    Ok(Pressure {
-        some_avg10: avg10.and_then(|w| w.parse().ok()).ok_or(malformed(FILE, "avg10"))?,
-        some_total_us: total(&some).ok_or(malformed(FILE, "total"))?,
-        full_total_us: line("full").and_then(|words| total(&words)),
-    })
+    let some = text.lines().find_map(|line| line.strip_prefix("some "));
+    let mut words = some.ok_or(malformed(FILE, "line `some`"))?.split_ascii_whitespace();
+    let total = words.find_map(|word| word.strip_prefix("total="));
+    total.and_then(|total| total.parse().ok()).ok_or(malformed(FILE, "total"))
 }
 
 /// A counter of files with a name and a number on each line: /proc/vmstat, cpu.stat of a cgroup.
@@ -484,7 +455,6 @@ mod tests {
             waited_system: 44,
             threads: 5,
             start: 123_456,
-            resident_pages: 777,
         };
         assert_eq!(stat, expected);
     }
@@ -526,12 +496,7 @@ mod tests {
     fn memory_is_told_in_kib_but_pages_in_pages() {
         let text = "MemTotal:        1000 kB\nMemFree: 1 kB\nMemAvailable:  600 kB\n\
                     SwapTotal:        24 kB\nHugePages_Total:      12\nHugepagesize: 2048 kB\n";
-        let expected = MemoryInfo {
-            total_bytes: 1_024_000,
-            available_bytes: 614_400,
-            swap_bytes: 24_576,
-            huge_pages: 12,
-        };
+        let expected = MemoryInfo { total_bytes: 1_024_000, swap_bytes: 24_576, huge_pages: 12 };
         assert_eq!(memory(text), Ok(expected));
         assert_eq!(memory("MemFree: 1 kB").unwrap_err().what, "MemTotal");
     }
@@ -627,12 +592,11 @@ garbage\n";
     #[test]
     fn pressure_of_cpu_may_lack_the_full_line() {
         let some = "some avg10=0.11 avg60=0.75 avg300=0.72 total=14916386\n";
-        let expected =
-            Pressure { some_avg10: 0.11, some_total_us: 14_916_386, full_total_us: None };
-        assert_eq!(pressure(some), Ok(expected));
+        assert_eq!(pressure_us(some), Ok(14_916_386));
         let both = format!("{some}full avg10=0.00 avg60=0.00 avg300=0.00 total=5\n");
-        assert_eq!(pressure(&both).unwrap().full_total_us, Some(5));
-        assert_eq!(pressure("").unwrap_err().what, "line `some`");
+        assert_eq!(pressure_us(&both), Ok(14_916_386));
+        assert_eq!(pressure_us("").unwrap_err().what, "line `some`");
+        assert_eq!(pressure_us("some avg10=0.11\n").unwrap_err().what, "total");
     }
 
     #[test]
@@ -650,7 +614,7 @@ garbage\n";
         ) {
             let _ = (host_stat(&text), process_stat(&text), disk_counters(&text, "sda"));
             let _ = (memory(&text), proportional_bytes(&text), resident_bytes(&text));
-            let _ = (sched_stat(&text), voluntary_switches(&text), pressure(&text));
+            let _ = (sched_stat(&text), voluntary_switches(&text), pressure_us(&text));
             let _ = (cpu_info(&text), bracketed(&text), unescape(&text));
             let _ = mount_of(&mounts(&text), Path::new("/a/b"));
         }

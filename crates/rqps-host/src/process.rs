@@ -138,45 +138,17 @@ pub struct ProcessSpec {
 /// An error of a warden or its process.
 #[derive(Debug, Error)]
 pub enum ProcessError {
-    /// The warden could not be started or spoken to.
-    #[error("start {program} through {warden}: {source}")]
-    Warden {
-        /// The program to start.
-        program: PathBuf,
-        /// The program of rqps itself.
-        warden: PathBuf,
+    /// A program or a signal.
+    #[error("{doing}: {source}")]
+    Io {
+        /// What was attempted, and its object.
+        doing: String,
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The warden could not start the process.
-    #[error("start {program}: {why}")]
-    Start {
-        /// The program.
-        program: PathBuf,
-        /// In the words of the warden.
-        why: String,
-    },
-    /// Something that even SIGKILL does not end: a process in an uninterruptible system call.
-    #[error(
-        "end process {pid}: it or one of its children is still running after {seconds} s; a disk \
-         that does not respond may block it (see its state in /proc/{pid}/status)"
-    )]
-    Stuck {
-        /// The server.
-        pid: u32,
-        /// Seconds waited.
-        seconds: u64,
-    },
-    /// A signal could not be sent.
-    #[error("send {signal} to process {pid}: {source}")]
-    Signal {
-        /// Its name.
-        signal: &'static str,
-        /// To whom.
-        pid: u32,
-        /// The error of the operating system.
-        source: io::Error,
-    },
+    /// It did not start, or does not end.
+    #[error("{0}")]
+    Failed(String),
 }
 
 /// The lab's side: a running process and the warden that watches it. Dropping it ends both.
@@ -235,11 +207,9 @@ impl Warden {
     /// Starts `job` under a warden. `program_self` is the program of rqps: the warden is its hidden
     /// subcommand [`WARDEN_COMMAND`]. Returns when the process has started (not when it is ready).
     pub fn spawn(job: &ProcessSpec, program_self: &Path) -> Result<Warden, ProcessError> {
-        let fault = |source| ProcessError::Warden {
-            program: job.program.clone(),
-            warden: program_self.to_owned(),
-            source,
-        };
+        let (program, warden) = (job.program.display(), program_self.display());
+        let doing = format!("start {program} through {warden}");
+        let fault = |source| ProcessError::Io { doing: doing.clone(), source };
         let begun = SystemTime::now();
         let mut child = child::command(program_self, ChildTask::Work)
             .arg(WARDEN_COMMAND)
@@ -266,7 +236,7 @@ impl Warden {
             // A process that ended at once: `has_exited` says how.
             State::Exited(_) if sent.is_ok() => {}
             State::Failed(why) => {
-                return Err(ProcessError::Start { program: job.program.clone(), why });
+                return Err(ProcessError::Failed(format!("start {program}: {why}")));
             }
             _ => {
                 let silence = io::Error::other("it does not answer like a warden");
@@ -380,7 +350,12 @@ impl Warden {
         }
         self.commands = None;
         if stuck {
-            return Err(ProcessError::Stuck { pid: self.server, seconds: limit.as_secs() });
+            // Even SIGKILL ends no process in an uninterruptible system call.
+            let (pid, seconds) = (self.server, limit.as_secs());
+            return Err(ProcessError::Failed(format!(
+                "end process {pid}: it or one of its children is still running after {seconds} s; \
+                 a disk that does not respond may block it (see its state in /proc/{pid}/status)"
+            )));
         }
         if state == State::Gone {
             self.end_orphans();
@@ -532,7 +507,10 @@ pub(super) fn send(pid: u32, signal: Signal, name: &'static str) -> Result<(), P
     };
     match rustix::process::kill_process(target, signal) {
         Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
-        Err(errno) => Err(ProcessError::Signal { signal: name, pid, source: errno.into() }),
+        Err(errno) => Err(ProcessError::Io {
+            doing: format!("send {name} to process {pid}"),
+            source: errno.into(),
+        }),
     }
 }
 

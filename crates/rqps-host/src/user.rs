@@ -35,74 +35,17 @@ pub struct User {
 /// The reason why a user is unavailable or cannot reach a folder.
 #[derive(Debug, Error)]
 pub enum UserError {
-    /// /etc/passwd could not be read.
-    #[error("read /etc/passwd to find the user to run servers as: {0}")]
-    Passwd(io::Error),
-    /// Nobody of that name or number.
-    #[error(
-        "find the user '{0}' to run servers as: not in /etc/passwd; create it (useradd --system \
-         {0}), or run rqps as a user other than root"
-    )]
-    Unknown(String),
-    /// Servers do not run as root.
-    #[error("run servers as '{0}': servers refuse to run as root; name another user")]
-    Root(String),
-    /// Only root can run servers as somebody else.
-    #[error(
-        "run servers as '{wanted}': only root can do that and this is user {uid}; leave out the \
-         option"
-    )]
-    NotRoot {
-        /// The user named.
-        wanted: String,
-        /// The user that rqps runs as.
-        uid: u32,
-    },
-    /// A folder could not be given to the user.
-    #[error("give {path} to user {user}: {source}")]
-    Chown {
-        /// The path.
-        path: PathBuf,
-        /// To whom.
-        user: String,
+    /// A file or folder.
+    #[error("{doing}: {source}")]
+    Io {
+        /// What was attempted, and its object.
+        doing: String,
         /// The error of the operating system.
         source: io::Error,
     },
-    /// A file on the way could not be looked at.
-    #[error("look at {path}: {source}")]
-    Look {
-        /// The first that could not be.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The user may put something else there.
-    #[error(
-        "keep data below {folder}: user {user}, who runs code under test, may write there, and \
-         rqps runs as root; choose a place outside it, or forbid it with `chmod o-w {folder}`"
-    )]
-    Open {
-        /// The folder.
-        folder: PathBuf,
-        /// The user.
-        user: String,
-    },
-    /// The user cannot get there.
-    #[error(
-        "reach {wanted} as user {user} (rqps runs as root, so servers run as {user}): {user} may \
-         not enter {folder} (mode {mode:o}); choose a place outside it, or allow it with `chmod \
-         o+x {folder}`"
-    )]
-    Closed {
-        /// The wanted folder.
-        wanted: PathBuf,
-        /// The user.
-        user: String,
-        /// The first folder that is closed.
-        folder: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-    },
+    /// What stands in the way, and a way out.
+    #[error("{0}")]
+    Refused(String),
 }
 
 impl User {
@@ -123,11 +66,17 @@ pub fn choose(wanted: Option<&str>) -> Result<Option<User>, UserError> {
     if !is_root() {
         let uid = rustix::process::geteuid().as_raw();
         return match wanted {
-            Some(name) => Err(UserError::NotRoot { wanted: name.to_owned(), uid }),
+            Some(name) => Err(UserError::Refused(format!(
+                "run servers as '{name}': only root can do that and this is user {uid}; leave out \
+                 the option"
+            ))),
             None => Ok(None),
         };
     }
-    let passwd = fs::read_to_string("/etc/passwd").map_err(UserError::Passwd)?;
+    let passwd = fs::read_to_string("/etc/passwd").map_err(|source| UserError::Io {
+        doing: "read /etc/passwd to find the user to run servers as".to_owned(),
+        source,
+    })?;
     find(&passwd, wanted.unwrap_or(DEFAULT_USER)).map(Some)
 }
 
@@ -145,9 +94,16 @@ pub(super) fn find(passwd: &str, wanted: &str) -> Result<User, UserError> {
         .lines()
         .filter_map(parse_line)
         .find(|user| user.name == wanted || Some(user.uid) == number)
-        .ok_or_else(|| UserError::Unknown(wanted.to_owned()))?;
+        .ok_or_else(|| {
+            UserError::Refused(format!(
+                "find the user '{wanted}' to run servers as: not in /etc/passwd; create it \
+                 (useradd --system {wanted}), or run rqps as a user other than root"
+            ))
+        })?;
     if user.uid == 0 {
-        return Err(UserError::Root(wanted.to_owned()));
+        return Err(UserError::Refused(format!(
+            "run servers as '{wanted}': servers refuse to run as root; name another user"
+        )));
     }
     Ok(user)
 }
@@ -172,18 +128,27 @@ pub fn check_alone(path: &Path, user: &User) -> Result<(), UserError> {
         let may_write = facts.mode() & (class_bit(facts.uid(), facts.gid(), user) << 1) != 0;
         let is_sticky = facts.mode() & 0o1000 != 0;
         if facts.uid() == user.uid || (may_write && !is_sticky) {
-            return Err(UserError::Open { folder: folder.to_owned(), user: user.name.clone() });
+            let (folder, user) = (folder.display(), &user.name);
+            return Err(UserError::Refused(format!(
+                "keep data below {folder}: user {user}, who runs code under test, may write there, \
+                 and rqps runs as root; choose a place outside it, or forbid it with `chmod o-w \
+                 {folder}`"
+            )));
         }
     }
     Ok(())
 }
 
 fn whole(path: &Path) -> Result<PathBuf, UserError> {
-    fs::canonicalize(path).map_err(|source| UserError::Look { path: path.to_owned(), source })
+    fs::canonicalize(path).map_err(|source| unseen(path, source))
 }
 
 fn look(path: &Path) -> Result<fs::Metadata, UserError> {
-    fs::metadata(path).map_err(|source| UserError::Look { path: path.to_owned(), source })
+    fs::metadata(path).map_err(|source| unseen(path, source))
+}
+
+fn unseen(path: &Path, source: io::Error) -> UserError {
+    UserError::Io { doing: format!("look at {}", path.display()), source }
 }
 
 /// Checks that `user` can get to `path`: every folder above it, and itself if it is a folder, may
@@ -194,12 +159,13 @@ pub fn check_reachable(path: &Path, user: &User) -> Result<(), UserError> {
     for folder in folders.into_iter().rev() {
         let facts = look(folder)?;
         if facts.is_dir() && facts.mode() & class_bit(facts.uid(), facts.gid(), user) == 0 {
-            return Err(UserError::Closed {
-                wanted: path.to_owned(),
-                user: user.name.clone(),
-                folder: folder.to_owned(),
-                mode: facts.mode() & 0o7777,
-            });
+            let (path, folder, mode) = (path.display(), folder.display(), facts.mode() & 0o7777);
+            let user = &user.name;
+            return Err(UserError::Refused(format!(
+                "reach {path} as user {user} (rqps runs as root, so servers run as {user}): {user} \
+                 may not enter {folder} (mode {mode:o}); choose a place outside it, or allow it \
+                 with `chmod o+x {folder}`"
+            )));
         }
     }
     Ok(())
@@ -241,9 +207,10 @@ mod tests {
         check("nobody", "nobody", 65534, 65534);
         check("postgres", "postgres", 113, 121);
         check("113", "postgres", 113, 121);
-        assert!(matches!(find(PASSWD, "mysql"), Err(UserError::Unknown(_))));
-        assert!(matches!(find(PASSWD, "root"), Err(UserError::Root(_))));
-        assert!(matches!(find(PASSWD, "0"), Err(UserError::Root(_))));
+        let refused = |wanted| find(PASSWD, wanted).unwrap_err().to_string();
+        assert!(refused("mysql").contains("useradd --system mysql"));
+        assert!(refused("root").contains("'root': servers refuse to run as root"));
+        assert!(refused("0").contains("'0': servers refuse to run as root"));
     }
 
     #[test]
@@ -274,13 +241,8 @@ mod tests {
         set(&closed, 0o700);
         // Nobody that owns any of these.
         let stranger = User { name: "stranger".to_owned(), uid: 4_000_000, gid: 4_000_000 };
-        match check_reachable(&inner, &stranger) {
-            Err(UserError::Closed { folder, mode, .. }) => {
-                assert!(folder.ends_with("closed"), "{}", folder.display());
-                assert_eq!(mode, 0o700);
-            }
-            other => panic!("not refused: {other:?}"),
-        }
+        let refusal = check_reachable(&inner, &stranger).unwrap_err().to_string();
+        assert!(refusal.contains("/closed (mode 700)"), "{refusal}");
         set(&closed, 0o711);
         check_reachable(&inner, &stranger).unwrap();
         let file = inner.join("file");

@@ -32,33 +32,9 @@ const LONGEST: u64 = 1 << 30;
 /// An error of valgrind.
 #[derive(Debug, Error)]
 pub enum ValgrindError {
-    /// No such program in any folder of PATH.
-    #[error(
-        "find {program} in PATH: it is not there; install the package valgrind (Debian: apt-get \
-         install valgrind)"
-    )]
-    Missing {
-        /// `valgrind` or `vgdb`.
-        program: &'static str,
-    },
-    /// It is there and does not work.
-    #[error("run {}: {why}", program.display())]
-    Broken {
-        /// The program.
-        program: PathBuf,
-        /// The message of valgrind, or the reason why it could not be started.
-        why: String,
-    },
-    /// A process under valgrind does not obey.
-    #[error("{doing} of process {pid} under valgrind: {why}")]
-    Order {
-        /// The action.
-        doing: &'static str,
-        /// The process.
-        pid: u32,
-        /// The unexpected result.
-        why: String,
-    },
+    /// It is not there, or does not do what it should.
+    #[error("{0}")]
+    Failed(String),
     /// A file that callgrind wrote, or should have written.
     #[error("read what callgrind counted in {}: {source}", path.display())]
     Io {
@@ -90,10 +66,16 @@ impl Valgrind {
         let find = |program: &'static str| {
             let mut places = folders.iter().map(|folder| folder.join(program));
             let found = places.find(|place| place.is_absolute() && place.is_file());
-            found.ok_or(ValgrindError::Missing { program })
+            found.ok_or_else(|| {
+                ValgrindError::Failed(format!(
+                    "find {program} in PATH: it is not there; install the package valgrind \
+                     (Debian: apt-get install valgrind)"
+                ))
+            })
         };
         let (valgrind, vgdb) = (find("valgrind")?, find("vgdb")?);
-        let broken = |why: String| ValgrindError::Broken { program: valgrind.clone(), why };
+        let broken =
+            |why: String| ValgrindError::Failed(format!("run {}: {why}", valgrind.display()));
         let mut command = child::command(&valgrind, ChildTask::Work);
         command.arg("--version");
         let said = command_output::run(command).map_err(|error| broken(error.to_string()))?;
@@ -240,7 +222,7 @@ impl Callgrind {
         }
         if text.is_empty() {
             let why = format!("no file {own}* in {}", self.folder.display());
-            return Err(ValgrindError::Order { doing: DOING, pid, why });
+            return Err(order_fault(DOING, pid, &why));
         }
         Ok(text)
     }
@@ -263,7 +245,7 @@ impl Callgrind {
         doing: &'static str,
         orders: &[&str],
     ) -> Result<String, ValgrindError> {
-        let fault = |why: String| ValgrindError::Order { doing, pid, why };
+        let fault = |why: String| order_fault(doing, pid, &why);
         let mut command = child::command(&self.programs.vgdb, ChildTask::Work);
         command.arg(format!("--pid={pid}"));
         command.arg(format!("--vgdb-prefix={}", self.pipes().display()));
@@ -364,6 +346,10 @@ fn known<'t>(objects: &mut HashMap<&'t str, &'t str>, value: &'t str) -> &'t str
         }
         None => objects.get(value.trim_end_matches(')')).copied().unwrap_or(value),
     }
+}
+
+fn order_fault(doing: &str, pid: u32, why: &str) -> ValgrindError {
+    ValgrindError::Failed(format!("{doing} of process {pid} under valgrind: {why}"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Targets: a build with a configuration and a short label.
+//! Targets: a build with a configuration and a short label, and where its tables are on a server of
+//! somebody else.
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 

@@ -1,4 +1,4 @@
-//! YCSB's parameters: core workloads, and the shape of a record.
+//! Parameters of YCSB (core workloads, and the shape of a record) and of the order mix.
 
 use serde::{Deserialize, Serialize};
 

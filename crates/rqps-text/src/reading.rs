@@ -1,4 +1,5 @@
-//! Tells statements that only read from those that may write, by their words.
+//! What statements do: those that only read are told from those that may write, by their words; what
+//! a load makes or changes; what a dump names that belongs to others.
 
 use std::borrow::Cow;
 

@@ -38,40 +38,9 @@ pub enum PasswordError {
     /// The DSN is invalid.
     #[error(transparent)]
     Dsn(#[from] DsnError),
-    /// The DSN names an environment variable that is not set.
-    #[error("the DSN takes its password from the environment variable {0}, which is not set")]
-    NoVariable(String),
-    /// The DSN refers to the service in PGSERVICE, which is not set.
-    #[error("the DSN takes its service from PGSERVICE, which is not set\nhint: ?service=NAME")]
-    NoServiceName,
-    /// No file has the service.
-    #[error("service {name} not found; looked in {}", places(looked_in))]
-    NoService {
-        /// The name of the service.
-        name: String,
-        /// The files that rqps searched.
-        looked_in: Vec<PathBuf>,
-    },
-    /// The file does not contain the login path.
-    #[error(
-        "no login path {name} in {}\nhint: mysql_config_editor set --login-path={name} \
-         --user=USER --host=HOST --password",
-        path.display()
-    )]
-    NoLoginPath {
-        /// The name of the login path.
-        name: String,
-        /// The file.
-        path: PathBuf,
-    },
-    /// Other users can access the file of the login path.
-    #[error("use the login path {name}: {words}")]
-    OpenLoginPath {
-        /// The name of the login path.
-        name: String,
-        /// The problem and a way out.
-        words: String,
-    },
+    /// A variable, a service or a login path is not there, or others can read it.
+    #[error("{0}")]
+    Source(String),
     /// A file cannot be read.
     #[error("read the passwords in {}: {source}", path.display())]
     Unreadable {
@@ -161,7 +130,12 @@ fn in_home(variable: Variables<'_>, file: &str) -> Option<PathBuf> {
 /// The options of a libpq service; a service of the user hides one of the host.
 fn service(name: &str, variable: Variables<'_>) -> Result<Vec<(String, String)>, PasswordError> {
     let name = match name {
-        "" => variable("PGSERVICE").ok_or(PasswordError::NoServiceName)?,
+        "" => variable("PGSERVICE").ok_or_else(|| {
+            PasswordError::Source(
+                "the DSN takes its service from PGSERVICE, which is not set\nhint: ?service=NAME"
+                    .to_owned(),
+            )
+        })?,
         name => name.to_owned(),
     };
     let of_user = variable("PGSERVICEFILE").map(PathBuf::from);
@@ -176,7 +150,8 @@ fn service(name: &str, variable: Variables<'_>) -> Result<Vec<(String, String)>,
             return Ok(options);
         }
     }
-    Err(PasswordError::NoService { name, looked_in: files })
+    let looked_in = places(&files);
+    Err(PasswordError::Source(format!("service {name} not found; looked in {looked_in}")))
 }
 
 /// The options of a MySQL login path.
@@ -189,10 +164,14 @@ fn login_path(name: &str, variable: Variables<'_>) -> Result<Vec<(String, String
         None => Vec::new(),
     };
     if let Some(words) = notes.pop() {
-        return Err(PasswordError::OpenLoginPath { name: name.to_owned(), words });
+        return Err(PasswordError::Source(format!("use the login path {name}: {words}")));
     }
     if options.is_empty() {
-        return Err(PasswordError::NoLoginPath { name: name.to_owned(), path: file });
+        return Err(PasswordError::Source(format!(
+            "no login path {name} in {}\nhint: mysql_config_editor set --login-path={name} \
+             --user=USER --host=HOST --password",
+            file.display()
+        )));
     }
     Ok(options)
 }
@@ -213,8 +192,11 @@ fn mylogin_text(file: &Path, notes: &mut Vec<String>) -> Result<Option<String>, 
 fn complete(known: &mut Known, variable: Variables<'_>) -> Result<(), PasswordError> {
     let Known { dsn, notes, source, is_visible } = known;
     if let Some(name) = &dsn.password_variable {
-        dsn.login.password =
-            variable(name).ok_or_else(|| PasswordError::NoVariable(name.clone()))?;
+        dsn.login.password = variable(name).ok_or_else(|| {
+            PasswordError::Source(format!(
+                "the DSN takes its password from the environment variable {name}, which is not set"
+            ))
+        })?;
         *source = format!("the variable {name}");
     }
     let Some(server) = &dsn.dialect().spec().server else { return Ok(()) };

@@ -116,8 +116,8 @@ fn ended_backends_of_a_postgres_keep_counting() {
         return;
     };
     let pid = postgres.server.id();
-    let mut sampler =
-        CounterSampler::new(Some(pid), disk::device_of(postgres.folder.path()).ok(), None);
+    let device = disk::device_under(postgres.folder.path()).unwrap().name;
+    let mut sampler = CounterSampler::new(Some(pid), device, None);
     let waited_ms = || {
         let stat = tree::stat_of(pid).unwrap();
         (stat.waited_user + stat.waited_system) as f64 * 10.0

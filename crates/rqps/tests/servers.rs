@@ -16,9 +16,7 @@ use rqps_dbms::{
     ControlPlane, DbmsError, Guest, Interrupt, ListenAddress, SettleLoad, Site, config,
     control_plane, external,
 };
-use rqps_host::process::{
-    CLEAN_EXIT, ProcessError, ProcessSpec, StopOrder, StopSignal, Warden, parent_of, tree,
-};
+use rqps_host::process::{CLEAN_EXIT, ProcessSpec, StopOrder, StopSignal, Warden, parent_of, tree};
 use rqps_host::{beneath, disk, user};
 use rqps_model::build::{Build, Dbms, Manifest};
 use rqps_model::dialect::Dialect;
@@ -255,7 +253,6 @@ fn a_program_that_cannot_be_started_is_named() {
     job.program = PathBuf::from("/nowhere/mysqld");
     job.private_folder = Some(folder.path().join("sockets"));
     let error = Warden::spawn(&job, Path::new(RQPS)).unwrap_err();
-    assert!(matches!(error, ProcessError::Start { .. }), "{error:?}");
     assert!(error.to_string().contains("start /nowhere/mysqld: No such file"), "{error}");
     assert!(!folder.path().join("sockets").exists());
     let job = shell("sleep 1000", folder.path());

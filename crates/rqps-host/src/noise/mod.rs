@@ -254,7 +254,7 @@ fn foreign_ticks(ours: &[u32]) -> Result<u64, String> {
 fn totals(root: &Path) -> BTreeMap<&'static str, Result<u64, String>> {
     let pressure = |kind: &str| {
         let text = text(&root.join("proc/pressure").join(kind))?;
-        proc::pressure(&text).map(|told| told.some_total_us).map_err(|error| error.to_string())
+        proc::pressure_us(&text).map_err(|error| error.to_string())
     };
     BTreeMap::from([
         ("pressure_cpu", pressure("cpu")),
