@@ -1,5 +1,6 @@
-//! The noise of hosts and of code layouts. The result of an A/A run (one target against itself) for a host: its noise, the effect of the
-//! place in a block, and what can be promised there. Pure; kept as `domain::gate::Calibration`.
+//! The noise of hosts and of code layouts. The result of an A/A run (one target against itself)
+//! for a host: its noise, the effect of the place in a block, and what can be promised there. Pure;
+//! kept as `domain::gate::Calibration`.
 
 use std::collections::BTreeMap;
 use std::f64::consts::SQRT_2;

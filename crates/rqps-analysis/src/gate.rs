@@ -408,10 +408,9 @@ fn open(judgement: &super::verdict::Judgement) -> String {
 }
 
 fn moved(explanations: &[Explanation]) -> String {
-    let parts = explanations.iter().map(|moved| {
-        let Interval { low, high } = moved.interval;
-        format!("{} x{:.2} [{low:.2}, {high:.2}]", moved.metric.name(), moved.ratio)
-    });
+    let parts = explanations
+        .iter()
+        .map(|moved| format!("{} x{:.2} {:.2}", moved.metric.name(), moved.ratio, moved.interval));
     let parts: Vec<String> = parts.collect();
     if parts.is_empty() { String::new() } else { format!("associated costs: {}", parts.join(", ")) }
 }

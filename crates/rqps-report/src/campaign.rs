@@ -50,8 +50,7 @@ fn result(found: &Bisection) -> Section {
 }
 
 fn ends(found: &Bisection) -> String {
-    let interval =
-        found.ends_interval.map(|interval| format!(" [{:.3}, {:.3}]", interval.low, interval.high));
+    let interval = found.ends_interval.map(|interval| format!(" {interval}"));
     let ratio = format!("{:.4}{}", found.ends, interval.unwrap_or_default());
     let metric = &found.metric;
     if found.reproduced {
@@ -100,8 +99,7 @@ fn culprit_text(found: &Bisection, culprit: &Culprit) -> String {
 }
 
 fn check_text(check: &CulpritCheck) -> String {
-    let interval =
-        check.interval.map(|interval| format!(" [{:.3}, {:.3}]", interval.low, interval.high));
+    let interval = check.interval.map(|interval| format!(" {interval}"));
     format!(
         "Check on {} fresh blocks: {} {:.3}{}: {}. Results: {}.",
         check.pairs,
@@ -310,8 +308,7 @@ fn at_most(most: usize, mut lines: Vec<String>, what: &str) -> Vec<String> {
 
 /// A line with a ratio and its interval.
 fn row(indent: usize, words: &str, effect: Effect) -> String {
-    let interval = effect.interval.map(Interval::exp);
-    let interval = interval.map(|it| format!(" [{:.3}, {:.3}]", it.low, it.high));
+    let interval = effect.interval.map(|interval| format!(" {}", interval.exp()));
     let words = cut(&format!("{}{words}", " ".repeat(indent)), RATIO_AT - 1);
     format!("{words:<RATIO_AT$}{}{}", ratio(effect.ln), interval.unwrap_or_default())
 }

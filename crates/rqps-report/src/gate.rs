@@ -43,7 +43,7 @@ fn what(finding: &Finding) -> String {
         parts.push(finding.verdict.clone());
     }
     parts.extend(finding.ratio.map(|ratio| format!("{ratio:.3}")));
-    parts.extend(finding.interval.map(|i| format!("[{:.3}, {:.3}]", i.low, i.high)));
+    parts.extend(finding.interval.map(|interval| interval.to_string()));
     if finding.metric.is_some() {
         parts.push(format!("n={}", finding.pairs));
     }
@@ -133,7 +133,7 @@ fn markdown(assessment: &Assessment, exit: u8) -> String {
     );
     for finding in &assessment.findings {
         let ratio = finding.ratio.map(|ratio| format!("{ratio:.3}")).unwrap_or_default();
-        let interval = finding.interval.map(|i| format!(" [{:.3}, {:.3}]", i.low, i.high));
+        let interval = finding.interval.map(|interval| format!(" {interval}"));
         let cells = [
             finding.level.name().to_owned(),
             finding.target.clone(),

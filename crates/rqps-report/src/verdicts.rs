@@ -48,9 +48,7 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
 /// The geometric mean over the suite, as text. `None` for one step, whose ratio it would repeat.
 fn suite(target: &TargetVerdicts) -> Option<String> {
     let mean = target.geomean.as_ref().filter(|mean| mean.steps > 1)?;
-    let interval = mean.interval.map_or_else(String::new, |interval| {
-        format!(" [{:.3}, {:.3}]", interval.low, interval.high)
-    });
+    let interval = mean.interval.map(|interval| format!(" {interval}")).unwrap_or_default();
     Some(format!(
         "{}: geometric mean of rQPS {:.3}{interval} over these {} steps",
         target.label, mean.ratio, mean.steps
@@ -86,9 +84,9 @@ pub(super) fn differences(comparison: &Comparison, target: usize, label: &str) -
     let has_other = found.iter().any(|(_, _, relative, _)| another(relative).is_some());
     let rows = found.into_iter().map(|(step, target, relative, judgement)| {
         let test = judgement.test.as_ref();
-        let other = has_other.then(|| match another(relative) {
-            Some(it) => Cell::text(format!("[{:.3}, {:.3}]", it.low, it.high)),
-            None => Cell::missing("the ledger has nothing of such steps"),
+        let other = has_other.then(|| {
+            let interval = another(relative).map(|interval| interval.to_string());
+            Cell::text_or(interval, "the ledger has nothing of such steps")
         });
         let first = [Cell::text(judgement.verdict.name()), ratio(relative)];
         let rest = [
@@ -185,8 +183,7 @@ pub(super) fn explained(explanations: &[Explanation], reasons: &[String]) -> Str
     let costs = explanations.iter().map(|explanation| {
         let Explanation { metric, ratio, interval, detail, .. } = explanation;
         let detail: String = detail.iter().map(|detail| format!(" ({detail})")).collect();
-        let (low, high) = (interval.low, interval.high);
-        format!("{} x{ratio:.2} [{low:.2}, {high:.2}]{detail}", metric.name())
+        format!("{} x{ratio:.2} {interval:.2}{detail}", metric.name())
     });
     let costs = costs.collect::<Vec<_>>().join(", ");
     let doubts = reasons.iter().cloned();

@@ -1,5 +1,7 @@
 //! Student's t distribution, and intervals.
 
+use std::fmt;
+
 use statrs::distribution::{Continuous, ContinuousCDF, Normal, StudentsT};
 use statrs::function::beta::beta_reg;
 
@@ -64,6 +66,14 @@ pub struct Interval {
     pub low: f64,
     /// Upper end.
     pub high: f64,
+}
+
+/// `[0.985, 1.012]`: three decimals, if no other number is asked for.
+impl fmt::Display for Interval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = f.precision().unwrap_or(3);
+        write!(f, "[{:.digits$}, {:.digits$}]", self.low, self.high)
+    }
 }
 
 impl Interval {

@@ -106,13 +106,8 @@ fn pairs(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
             && !(interval.low..=interval.high).contains(&robust.ratio)
         {
             let text = format!(
-                "{:.3} [{:.3}, {:.3}] by the mean, {:.3} [{:.3}, {:.3}] by Hodges-Lehmann",
-                relative.ratio,
-                interval.low,
-                interval.high,
-                robust.ratio,
-                robust.interval.low,
-                robust.interval.high
+                "{:.3} {interval} by the mean, {:.3} {} by Hodges-Lehmann",
+                relative.ratio, robust.ratio, robust.interval
             );
             apart.push(of(CaveatKind::RobustDisagrees, label, vec![step.name.clone()], text));
         }

@@ -151,10 +151,8 @@ impl Sides<'_> {
             let Interval { low, high } = next.interval(confidence);
             let [low, high] = [badness - high, badness - low];
             newest.interval = Some(match self.walk.metric.better() {
-                Direction::Lower => Interval { low: low.exp(), high: high.exp() },
-                Direction::Higher | Direction::Neither => {
-                    Interval { low: (-high).exp(), high: (-low).exp() }
-                }
+                Direction::Lower => Interval { low, high }.exp(),
+                Direction::Higher | Direction::Neither => Interval { low: -high, high: -low }.exp(),
             });
             newest.p_worse = Some(next.p_above(badness - self.walk.tau));
         }

@@ -179,10 +179,7 @@ fn geomean(steps: &[StepComparison], target: usize, rules: &Rules) -> Option<Sui
     let logs: Vec<f64> = counted.iter().map(|relative| relative.ratio.ln()).collect();
     let mean = mean_interval(&logs, rules.confidence)?;
     let repeated = counted.iter().all(|relative| relative.pairs > 1);
-    let interval = mean
-        .interval
-        .filter(|_| repeated)
-        .map(|interval| Interval { low: interval.low.exp(), high: interval.high.exp() });
+    let interval = mean.interval.filter(|_| repeated).map(Interval::exp);
     let ratio = match counted.as_slice() {
         [one] => one.ratio,
         _ => mean.mean.exp(),
