@@ -9,8 +9,8 @@ use super::form::versioned;
 use super::ladder;
 use rqps_analysis::Comparison;
 use rqps_analysis::history::{
-    DateHistory, HostChange, Ladder, LadderOptions, LevelChange, Rung, StepDates, StepLadder,
-    VersionPoint, ladders,
+    DateHistory, DatePoint, HostChange, Ladder, LadderOptions, LevelChange, Rung, StepDates,
+    StepLadder, VersionPoint, ladders,
 };
 use rqps_model::metric::Metric;
 use rqps_model::units::counted;
@@ -410,7 +410,19 @@ fn levels(history: &DateHistory) -> Section {
     });
     let table = Table { caption: String::new(), columns, rows: rows.collect() };
     let heading = format!("Levels of {}: {}", history.metric, history.label);
-    Section { id: "levels", heading, blocks: vec![Block::Table(table)] }
+    let aside = history.steps.iter().flat_map(|step| {
+        step.outliers.iter().filter_map(move |at| {
+            let DatePoint { date, value, .. } = step.points.get(*at)?;
+            Some(format!("{}: {date} sticks out alone ({value:.4}): in no level", step.step))
+        })
+    });
+    let aside: Vec<String> = aside.collect();
+    let aside = (!aside.is_empty()).then_some(Block::List(aside));
+    Section {
+        id: "levels",
+        heading,
+        blocks: [Block::Table(table)].into_iter().chain(aside).collect(),
+    }
 }
 
 fn dates_how_to_read() -> Section {

@@ -2,15 +2,20 @@
 //! E-divisive means.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use serde::Serialize;
 use serde_json::Value;
 
+use super::newest::outliers;
 use crate::comparison::{Comparison, TargetResult};
 use rqps_model::host::{Host, compared};
 use rqps_model::metric::{Direction, Metric};
-use rqps_stats::change_points::{Compatibility, EDivisive, e_divisive};
+use rqps_stats::change_points::{Compatibility, EDivisive, Shift, e_divisive};
 use rqps_stats::summary::geomean;
+
+/// The smallest logarithm by which an outlier sticks out.
+const OUTLIER_MIN: f64 = 0.02;
 
 /// Options of a history over dates.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,6 +58,8 @@ pub struct StepDates {
     pub points: Vec<DatePoint>,
     /// Changes of level, the oldest first.
     pub changes: Vec<DateChange>,
+    /// Places of points that stick out alone: in no level.
+    pub outliers: Vec<usize>,
 }
 
 /// One result set.
@@ -89,8 +96,7 @@ pub fn date_histories(comparison: &Comparison, of: &DateOptions) -> Vec<DateHist
             let one_host = of.same_host.then(|| newest_host(comparison, place)).flatten();
             for (host, points) in points(comparison, target, of.metric, one_host) {
                 if points.len() > 1 {
-                    let changes = changes(&points, of);
-                    let dates = StepDates { step: step.name.clone(), points, changes };
+                    let dates = StepDates::find(&step.name, points, of);
                     histories.entry((place, host)).or_default().push(dates);
                 }
             }
@@ -146,41 +152,46 @@ pub(super) fn points(
     hosts
 }
 
-pub(super) fn changes(points: &[DatePoint], of: &DateOptions) -> Vec<DateChange> {
-    let values: Vec<f64> = points.iter().map(|point| point.value).collect();
-    let compatibility = if of.as_otava { Compatibility::Otava } else { Compatibility::Mended };
-    let rules = EDivisive {
-        max_p: of.max_p,
-        min_magnitude: of.min_magnitude,
-        compatibility,
-        ..EDivisive::default()
-    };
-    let found = e_divisive(&values, &rules);
-    let change = |shift: rqps_stats::change_points::Shift| DateChange {
-        at: shift.index,
-        means: shift.means,
-        ratio: shift.means[1] / shift.means[0],
-        p: shift.p,
-    };
-    found.into_iter().map(change).collect()
-}
-
 impl StepDates {
+    /// Finds the changes of level. A point that sticks out alone is set aside first: one broken
+    /// night would hide a change that begins the next one. Otava knows no outliers.
+    pub(super) fn find(step: &str, points: Vec<DatePoint>, of: &DateOptions) -> StepDates {
+        let compatibility = if of.as_otava { Compatibility::Otava } else { Compatibility::Mended };
+        let rules = EDivisive {
+            max_p: of.max_p,
+            min_magnitude: of.min_magnitude,
+            compatibility,
+            ..EDivisive::default()
+        };
+        let logs: Vec<f64> = points.iter().map(|point| point.value.ln()).collect();
+        let outliers = if of.as_otava { Vec::new() } else { outliers(&logs, OUTLIER_MIN) };
+        let kept: Vec<usize> = (0..points.len()).filter(|at| !outliers.contains(at)).collect();
+        let values: Vec<f64> = kept.iter().map(|at| points[*at].value).collect();
+        let change = |shift: Shift| DateChange {
+            at: kept[shift.index],
+            means: shift.means,
+            ratio: shift.means[1] / shift.means[0],
+            p: shift.p,
+        };
+        let changes = e_divisive(&values, &rules).into_iter().map(change).collect();
+        StepDates { step: step.to_owned(), points, changes, outliers }
+    }
+
     /// Geometric mean of the points of the first level.
     pub fn first_level(&self) -> f64 {
-        let end = self.changes.first().map_or(self.points.len(), |change| change.at);
-        StepDates::level(&self.points[..end.min(self.points.len())])
+        self.level(0..self.changes.first().map_or(self.points.len(), |change| change.at))
     }
 
     /// Geometric mean of the points since the last change.
     pub fn present_level(&self) -> f64 {
-        let begin = self.changes.last().map_or(0, |change| change.at);
-        StepDates::level(&self.points[begin.min(self.points.len())..])
+        self.level(self.changes.last().map_or(0, |change| change.at)..self.points.len())
     }
 
-    /// Geometric mean of points.
-    pub fn level(points: &[DatePoint]) -> f64 {
-        geomean(&points.iter().map(|point| point.value).collect::<Vec<f64>>())
+    /// Geometric mean of points, without outliers.
+    pub fn level(&self, places: Range<usize>) -> f64 {
+        let kept = places.filter(|at| !self.outliers.contains(at));
+        let values = kept.filter_map(|at| self.points.get(at)).map(|point| point.value);
+        geomean(&values.collect::<Vec<f64>>())
     }
 }
 
@@ -279,6 +290,38 @@ fn text(value: Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_broken_night_hides_no_change() {
+        let point = |(day, value): (usize, f64)| DatePoint {
+            date: format!("2026-01-{day:02}"),
+            result_set: day.to_string(),
+            value,
+            n: 1,
+        };
+        let scatter = |day: usize| 1.0 + 0.002 * ((day * 7 % 5) as f64 - 2.0);
+        let rate = |day: usize| match day {
+            11 => 400.0,
+            12.. => 940.0 * scatter(day),
+            _ => 1000.0 * scatter(day),
+        };
+        let of = |as_otava: bool| {
+            let rules = DateOptions {
+                metric: Metric::Rate,
+                as_otava,
+                max_p: 0.001,
+                min_magnitude: 0.0,
+                same_host: false,
+            };
+            StepDates::find("scan", (0..24).map(|day| point((day, rate(day)))).collect(), &rules)
+        };
+        let found = of(false);
+        assert_eq!(found.outliers, [11]);
+        assert_eq!(found.changes.iter().map(|it| it.at).collect::<Vec<_>>(), [12]);
+        let ratio = found.present_level() / found.first_level();
+        assert!((ratio - 0.94).abs() < 0.005, "{ratio}");
+        assert_eq!(of(true).outliers, [0; 0]);
+    }
 
     #[test]
     fn what_makes_another_host_is_named() {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::dates::{DateOptions, DatePoint, changes, host_difference, points};
+use super::dates::{DateOptions, DatePoint, StepDates, host_difference, points};
 use crate::comparison::{Comparison, StepComparison};
 use rqps_model::metric::{Direction, Metric};
 use rqps_model::verdict::Rules;
@@ -370,7 +370,7 @@ impl<'a> Walk<'a> {
             min_magnitude: 0.0,
             same_host: false,
         };
-        for change in changes(&kept, &of).iter().rev() {
+        for change in StepDates::find("", kept, &of).changes.iter().rev() {
             if self.found.level.len() < change.at + LEVEL_MIN || change.at < LEVEL_MIN {
                 continue;
             }
@@ -405,7 +405,7 @@ fn scatter(values: &[f64], level: &[usize]) -> (f64, f64) {
 }
 
 /// Points that stick out from both neighbours, which agree with each other.
-fn outliers(values: &[f64], margin: f64) -> Vec<usize> {
+pub(super) fn outliers(values: &[f64], margin: f64) -> Vec<usize> {
     let differences: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     // As in the spread of versions with one value each.
     let sd = 1.4826 / std::f64::consts::SQRT_2 * median(&differences).unwrap_or(0.0);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
-use super::dates::{DateOptions, DatePoint, StepDates, changes};
+use super::dates::{DateOptions, DatePoint, StepDates};
 use super::ladder::{
     BlockValue, Rung, StepLadder, StepValues, build_sd, by_config, chains, of_values, sorted,
 };
@@ -299,9 +299,7 @@ fn label_dates(
             n: logs.len(),
         };
         let points: Vec<DatePoint> = of_sets.into_iter().map(point).collect();
-        let changes = changes(&points, &rules);
-        let dates = StepDates { step: step.to_owned(), points, changes };
-        LabelDates { label: label.to_owned(), dates }
+        LabelDates { label: label.to_owned(), dates: StepDates::find(step, points, &rules) }
     });
     dates.collect()
 }

@@ -143,7 +143,7 @@ fn push_label(chart: &mut Chart, slot: usize, one: &LabelDates, places: &BTreeMa
     let begins = std::iter::once(0).chain(changes.iter().map(|change| change.at));
     let begins: Vec<usize> = begins.chain([points.len()]).collect();
     for pair in begins.windows(2) {
-        let level = StepDates::level(&points[pair[0]..pair[1]]);
+        let level = one.dates.level(pair[0]..pair[1]);
         levels.points.extend(points.get(pair[0]).map(|it| Point::at(at(it), level).noted("level")));
         if pair[1] == points.len() {
             levels.points.extend(points.last().map(|it| Point::at(at(it), level).noted("level")));
