@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod answers;
+pub mod best_rate;
 pub mod calibration;
 pub mod causes;
 pub mod caveat;

@@ -5,6 +5,7 @@
 
 pub mod answers;
 pub mod benchmark;
+pub mod best_rate;
 pub mod bisection;
 pub mod block;
 pub mod bounded;

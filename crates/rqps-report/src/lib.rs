@@ -3,6 +3,7 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+mod best_rate;
 mod blocks;
 mod brief;
 mod build;
@@ -28,6 +29,7 @@ pub mod tables;
 pub mod timeline;
 mod verdicts;
 
+pub use best_rate::{BEST_RATE_SCHEMA, best_rate_json, best_rate_text};
 pub use brief::{BriefPlace, brief};
 pub use build::{ReportOptions, Sections, document, explanation};
 pub use campaign::{

@@ -1,4 +1,4 @@
-//! The folder of a campaign, a bisection or a gap: its log, and one result folder for each
+//! The folder of a campaign, such as a bisection: its log, and one result folder for each
 //! measurement.
 
 use std::io::ErrorKind;
@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::read::{self, ResultsError};
 use super::store;
+use rqps_model::best_rate::{RATE_FORMAT, RateLog, RateRequest, RateRound};
 use rqps_model::bisection::{
     BISECTION_FORMAT, BisectionEntry, BisectionLog, BisectionRequest, GAP_FORMAT, GapLog,
     GapRequest, GapRound,
@@ -19,6 +20,9 @@ pub type BisectionFolder = CampaignFolder<BisectionLog>;
 
 /// The folder of a gap.
 pub type GapFolder = CampaignFolder<GapLog>;
+
+/// The folder of a search for the best rate.
+pub type RateFolder = CampaignFolder<RateLog>;
 
 /// What a campaign keeps.
 pub trait CampaignLog: Serialize + DeserializeOwned {
@@ -109,6 +113,40 @@ impl CampaignLog for GapLog {
             .iter()
             .any(is_other)
             .then(|| "a block has another number of rates than its round has targets".to_owned())
+    }
+}
+
+impl CampaignLog for RateLog {
+    type Request = RateRequest;
+    type Entry = RateRound;
+    const FILE: &'static str = "rate.json";
+    const NAME: &'static str = "search for a rate";
+    const FORMAT: u32 = RATE_FORMAT;
+
+    fn new(request: RateRequest) -> RateLog {
+        RateLog { format: RATE_FORMAT, request, rounds: Vec::new() }
+    }
+
+    fn format(&self) -> u32 {
+        self.format
+    }
+
+    fn request(&self) -> &RateRequest {
+        &self.request
+    }
+
+    fn push(&mut self, round: RateRound) {
+        self.rounds.push(round);
+    }
+
+    fn fault(&self) -> Option<String> {
+        let is_rate = |rate: f64| rate > 0.0 && rate.is_finite();
+        let (first, others) = self.rounds.split_first()?;
+        let capacities = first.windows.values().map(|it| Some(it.events_per_second));
+        let all = capacities.chain(others.iter().map(|round| round.rate));
+        all.into_iter()
+            .any(|rate| !rate.is_some_and(is_rate))
+            .then(|| "a round has no rate".to_owned())
     }
 }
 

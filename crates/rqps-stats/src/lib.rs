@@ -13,6 +13,7 @@ pub mod power;
 pub mod stability;
 pub mod student;
 pub mod summary;
+pub mod threshold;
 
 pub use moderated::goodness_of_fit;
 pub use student::{Interval, Prediction, clopper_pearson};

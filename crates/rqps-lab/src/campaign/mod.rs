@@ -1,13 +1,14 @@
 //! Loops of measuring, judging and deciding: when a plan has measured enough, and what an A/A run
 //! shows about its host. The lab below measures and judges nothing.
 
+pub mod best_rate;
 pub mod bisect;
 pub mod gap;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use thiserror::Error;
 
 use crate::benchmarks;
@@ -77,6 +78,30 @@ pub fn run_plan(
         Some(hosts) => lab::run_plan_on(options, hosts, &mut decider, events),
         None => lab::run_plan(options, &mut decider, events),
     }
+}
+
+/// Measures a plan of which targets may fail. Label of a target → its first fault.
+///
+/// # Errors
+/// [`Stopped`]; a fault that is of no target.
+fn measured(
+    options: &ExecutionOptions,
+    folder: &str,
+    events: &mut dyn FnMut(Event),
+) -> Result<BTreeMap<String, String>> {
+    let summary = run_plan(options, None, events).with_context(|| format!("measure {folder}"))?;
+    if summary.interrupted {
+        return Err(Stopped.into());
+    }
+    let mut faults = BTreeMap::new();
+    for fault in &summary.faults {
+        let mut targets = options.plan.targets.iter();
+        let Some(target) = targets.find(|target| bisect::is_fault_of(fault, &target.label)) else {
+            bail!("measure {folder}: {fault}");
+        };
+        faults.entry(target.label.clone()).or_insert_with(|| fault.clone());
+    }
+    Ok(faults)
 }
 
 /// Looks at the verdicts so far, by the schedule that their error rates are corrected for.

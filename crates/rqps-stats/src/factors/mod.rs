@@ -20,6 +20,8 @@ use super::summary;
 const RESIDUALS_LEAST: usize = 4;
 /// With fewer changes, most of them may be worth something: nothing is told from their scatter.
 const SPARSE_LEAST: usize = 10;
+/// Fewer pairs tell nothing about many changes.
+const PAIRS_LEAST: usize = 8;
 
 /// The rules of a screening. Values are logarithms, so differences are shares.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -150,50 +152,54 @@ impl Screen {
 
     /// Each change with its effect and interval; an endless one where too little was measured.
     fn findings(&self) -> Vec<Finding> {
-        let spare = self.pairs.len().saturating_sub(self.changes + 1);
-        // Contrasts without effect have the degrees of freedom of a third of all (Lenth).
-        if spare >= RESIDUALS_LEAST.max(self.changes / 3) {
-            let fit = Fit::of(&self.pairs, (0..self.changes).collect());
-            let scale = (fit.residuals.iter().map(|it| it * it).sum::<f64>() / spare as f64).sqrt();
-            return self.judged(&fit, scale, spare as f64);
+        let pairs = self.pairs.len();
+        if pairs.saturating_sub(self.changes + 1) >= RESIDUALS_LEAST.max(self.changes / 3) {
+            return self.judged(&Fit::of(&self.pairs, (0..self.changes).collect()));
         }
+        // Most changes do nothing: those that do join the fit one by one.
         let mut fit = Fit::of(&self.pairs, Vec::new());
-        loop {
-            let contrasts = fit.contrasts(&self.pairs, self.changes);
-            let sizes: Vec<f64> = contrasts.iter().map(|it| it.standard().abs()).collect();
-            let df =
-                sizes.len().min(self.pairs.len().saturating_sub(1 + fit.active.len())) as f64 / 3.0;
-            let scale = pseudo_error(&sizes);
-            if self.changes < SPARSE_LEAST || df < 1.0 {
-                return self.judged(&fit, f64::INFINITY, 1.0);
-            }
-            let largest =
-                contrasts.iter().max_by(|a, b| a.standard().abs().total_cmp(&b.standard().abs()));
-            match largest {
-                Some(one) if one.standard().abs() > self.t(df) * scale => {
-                    let active = fit.active.iter().copied().chain([one.change]).collect();
-                    fit = Fit::of(&self.pairs, active);
-                }
-                _ => return self.judged(&fit, scale, df),
-            }
+        if self.changes < SPARSE_LEAST || pairs < PAIRS_LEAST {
+            fit.residuals.clear();
         }
+        while let Some(change) = self.joining(&fit) {
+            let active = fit.active.iter().copied().chain([change]).collect();
+            fit = Fit::of(&self.pairs, active);
+        }
+        self.judged(&fit)
+    }
+
+    /// The change with the largest effect among those outside of a fit, if it is one: by the scatter
+    /// that it would leave, or by that of the other contrasts, which large effects of several others
+    /// do not hide.
+    fn joining(&self, fit: &Fit) -> Option<usize> {
+        let df = fit.df()?;
+        let contrasts = fit.contrasts(&self.pairs, self.changes);
+        let sizes: Vec<f64> = contrasts.iter().map(|it| it.standard().abs()).collect();
+        let (place, size) = sizes.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
+        let left = (fit.squares() - size * size).max(0.0) / (df - 1.0);
+        let is_whole = self.pairs.len() >= self.rows();
+        let joins = *size > self.t(df - 1.0) * left.sqrt()
+            || is_whole && *size > self.t(sizes.len() as f64 / 3.0) * pseudo_error(&sizes);
+        (joins && df > 2.0 * RESIDUALS_LEAST as f64).then(|| contrasts[place].change)
     }
 
     fn t(&self, df: f64) -> f64 {
         student::quantile(0.5 + self.rules.confidence / 2.0, df)
     }
 
-    /// All changes, with intervals for this scatter of a pair.
-    fn judged(&self, fit: &Fit, scale: f64, df: f64) -> Vec<Finding> {
+    /// All changes, with intervals from the scatter that a fit leaves.
+    fn judged(&self, fit: &Fit) -> Vec<Finding> {
+        let half = |one: &Contrast| match fit.df() {
+            Some(df) => self.t(df) * (fit.squares() / df / one.weight).sqrt(),
+            None => f64::INFINITY,
+        };
         let finding = |one: Contrast| {
-            let half =
-                if scale.is_finite() { self.t(df) * scale / one.weight.sqrt() } else { scale };
+            let half = half(&one);
             let interval = Interval { low: one.ln - half, high: one.ln + half };
             Finding { change: one.change, ln: one.ln, interval }
         };
-        let mut all: Vec<Finding> =
-            fit.contrasts(&self.pairs, self.changes).into_iter().map(finding).collect();
-        all.extend(fit.effects().map(finding));
+        let others = fit.contrasts(&self.pairs, self.changes);
+        let mut all: Vec<Finding> = fit.effects().chain(others).map(finding).collect();
         all.sort_by_key(|finding| finding.change);
         all
     }
@@ -245,6 +251,16 @@ impl Fit {
         let residuals = rows.iter().zip(pairs).map(|(row, (_, ln))| ln - dot(row, &coefficients));
         let residuals = residuals.collect();
         Fit { active, inverse, coefficients, residuals }
+    }
+
+    /// Degrees of freedom of the residuals; `None` without any.
+    fn df(&self) -> Option<f64> {
+        let df = self.residuals.len().checked_sub(self.active.len() + 1)?;
+        (df > 0).then_some(df as f64)
+    }
+
+    fn squares(&self) -> f64 {
+        self.residuals.iter().map(|it| it * it).sum()
     }
 
     /// The changes of the fit.

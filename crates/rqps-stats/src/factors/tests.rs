@@ -128,6 +128,21 @@ fn five_of_forty_are_found_on_a_busy_host() {
     assert!(others <= 18, "{others} of 2100 settings without effect, before the account");
 }
 
+/// A log that the disk must have doubles the time of each write; there is time for 15 pairs.
+#[test]
+fn one_large_effect_is_found_long_before_the_design_is_whole() {
+    let (mut found, mut others) = (0, 0);
+    for seed in 0..60 {
+        let effects = vec![(seed as usize % 28, 0.72)];
+        let world = World { settings: 28, effects, pairs: Vec::new(), rest: 0.0, noise: 0.2 };
+        let survivors = world.screen(15, &mut Rng::new(seed)).survivors();
+        let real = survivors.iter().filter(|it| it.change == seed as usize % 28).count();
+        (found, others) = (found + real, others + survivors.len() - real);
+    }
+    assert!(found >= 57, "{found} of 60");
+    assert!(others <= 18, "{others} of 1620 settings without effect");
+}
+
 #[test]
 fn two_that_matter_only_together_are_found() {
     let pairs = vec![(3, 4, 0.08)];

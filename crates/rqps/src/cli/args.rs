@@ -8,6 +8,7 @@ use clap::builder::RangedI64ValueParser;
 use clap::{Arg, Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
+use crate::cli::best_rate::{self, FindRateArgs};
 use crate::cli::bisect::{self, BisectArgs};
 use crate::cli::block::{BlockArgs, CheckNodeArgs, ClearBlockArgs};
 use crate::cli::causes::{self, GapArgs};
@@ -78,6 +79,9 @@ pub(super) enum Command {
     /// and how much of it each is worth
     #[command(mut_args(causes::arrange_options))]
     Gap(GapArgs),
+    /// Find the most events per second at which response times keep a limit, for each target
+    #[command(mut_args(best_rate::arrange_options))]
+    FindRate(FindRateArgs),
     /// Export result folders as flat tables: runs, steps, metrics, seconds, relative
     Export(Export),
     /// Check result folders for regressions in a CI job (exit code: 0 nothing is slower,

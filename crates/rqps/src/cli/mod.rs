@@ -5,6 +5,7 @@
 mod terminal;
 
 mod args;
+mod best_rate;
 mod bisect;
 mod block;
 mod builds;
@@ -122,6 +123,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Explain(words) => causes::explain(&words),
         Command::Bisect(words) => bisect::search(&words),
         Command::Gap(words) => causes::close(&words),
+        Command::FindRate(words) => best_rate::find(&words),
         Command::History(words) => site::print(&words),
         Command::Site(words) => site::write(&words),
         Command::Export(export) => convert::export(&export),

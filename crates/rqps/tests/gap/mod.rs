@@ -1,5 +1,7 @@
 //! `rqps gap`: from two targets to what their settings are worth.
 
+mod best_rate;
+
 use std::fs;
 use std::path::Path;
 

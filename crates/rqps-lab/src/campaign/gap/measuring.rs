@@ -2,14 +2,15 @@
 //! is resumed asks for the same again, and gets it from the log.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
 use crate::benchmarks;
-use crate::campaign::bisect::{is_fault_of, step};
-use crate::campaign::{self, Stopped};
+use crate::campaign;
+use crate::campaign::bisect::step;
 use crate::lab::{Event, ExecutionOptions};
 use crate::plan::{Blocks, Plan, PlanDraft};
 use rqps_analysis::VerdictOptions;
@@ -87,18 +88,7 @@ impl<'a> Measuring<'a> {
         let (plan, configs, shared_loads) = self.plan(&arms, blocks)?;
         let labels: Vec<String> = plan.targets.iter().map(|target| target.label.clone()).collect();
         let options = ExecutionOptions { plan, out, configs, shared_loads, ..self.options.clone() };
-        let summary = campaign::run_plan(&options, None, self.events)
-            .with_context(|| format!("measure {folder}"))?;
-        if summary.interrupted {
-            return Err(Stopped.into());
-        }
-        let mut faults = BTreeMap::new();
-        for fault in &summary.faults {
-            let Some(label) = labels.iter().find(|label| is_fault_of(fault, label)) else {
-                bail!("measure {folder}: {fault}");
-            };
-            faults.entry(label.clone()).or_insert_with(|| fault.clone());
-        }
+        let faults = campaign::measured(&options, &folder, self.events)?;
         let blocks = self.rates(&folder, &labels)?;
         let seconds = began.elapsed().as_secs_f64();
         let round = GapRound { folder, seconds, arms, blocks, faults };
@@ -117,8 +107,8 @@ impl<'a> Measuring<'a> {
         let mut configs = self.options.configs.clone();
         let (name, text) = config::written(base.dbms, &base.config, &configs)?;
         let (mut targets, mut shared) = (Vec::new(), BTreeMap::new());
-        // The first one that loads what the base would load.
-        let mut lender: Option<String> = None;
+        // What loads depend on → the first one that has just that.
+        let mut lenders: BTreeMap<Vec<&str>, String> = BTreeMap::new();
         for (number, arm) in (1..).zip(arms) {
             let GapArm::Base(names) = arm else {
                 targets.push(goal.clone());
@@ -131,12 +121,14 @@ impl<'a> Measuring<'a> {
                 target.config = format!("{name}+{number}");
                 configs.add(base.dbms, &target.config, changed(&text, &changes));
             }
-            match &lender {
-                _ if changes.iter().any(|change| change.loads_anew) => {}
-                Some(lender) => {
-                    shared.insert(target.label.clone(), lender.clone());
+            let of_loads = changes.iter().filter(|change| change.loads_anew);
+            match lenders.entry(of_loads.map(|change| change.name.as_str()).collect()) {
+                Entry::Occupied(lender) => {
+                    shared.insert(target.label.clone(), lender.get().clone());
                 }
-                None => lender = Some(target.label.clone()),
+                Entry::Vacant(place) => {
+                    place.insert(target.label.clone());
+                }
             }
             targets.push(target);
         }
