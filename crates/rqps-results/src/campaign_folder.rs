@@ -24,6 +24,9 @@ pub type GapFolder = CampaignFolder<GapLog>;
 /// The folder of a search for the best rate.
 pub type RateFolder = CampaignFolder<RateLog>;
 
+/// Seconds of a campaign at most, three centuries: more come from a damaged or hostile file.
+const SECONDS_MOST: f64 = 1e10;
+
 /// What a campaign keeps.
 pub trait CampaignLog: Serialize + DeserializeOwned {
     /// What it was asked for.
@@ -45,6 +48,8 @@ pub trait CampaignLog: Serialize + DeserializeOwned {
     fn request(&self) -> &Self::Request;
     /// Adds a measurement.
     fn push(&mut self, entry: Self::Entry);
+    /// Seconds that all measurements took.
+    fn seconds(&self) -> f64;
     /// Why its parts do not fit together.
     fn fault(&self) -> Option<String>;
 }
@@ -70,6 +75,14 @@ impl CampaignLog for BisectionLog {
 
     fn push(&mut self, entry: BisectionEntry) {
         self.entries.push(entry);
+    }
+
+    fn seconds(&self) -> f64 {
+        let seconds = |entry: &BisectionEntry| match entry {
+            BisectionEntry::Measured(measured) => measured.seconds,
+            BisectionEntry::Lost { .. } => 0.0,
+        };
+        self.entries.iter().map(seconds).sum()
     }
 
     fn fault(&self) -> Option<String> {
@@ -106,6 +119,10 @@ impl CampaignLog for GapLog {
         self.rounds.push(round);
     }
 
+    fn seconds(&self) -> f64 {
+        self.rounds.iter().map(|round| round.seconds).sum()
+    }
+
     fn fault(&self) -> Option<String> {
         let is_other =
             |round: &GapRound| round.blocks.iter().any(|it| it.len() != round.arms.len());
@@ -137,6 +154,10 @@ impl CampaignLog for RateLog {
 
     fn push(&mut self, round: RateRound) {
         self.rounds.push(round);
+    }
+
+    fn seconds(&self) -> f64 {
+        self.rounds.iter().map(|round| round.seconds).sum()
     }
 
     fn fault(&self) -> Option<String> {
@@ -187,7 +208,9 @@ impl<L: CampaignLog> CampaignFolder<L> {
         let log = read::versioned(&file, L::FORMAT, L::format)?;
         let log: L =
             log.ok_or_else(|| ResultsError::io("read", &file)(ErrorKind::NotFound.into()))?;
-        if let Some(why) = log.fault() {
+        let has_time = (0.0..=SECONDS_MOST).contains(&log.seconds());
+        let fault = (!has_time).then(|| "its measurements took an impossible time".to_owned());
+        if let Some(why) = fault.or_else(|| log.fault()) {
             return Err(ResultsError::malformed(&file, 0, None, why));
         }
         Ok(CampaignFolder { path: path.to_owned(), log })
@@ -218,5 +241,39 @@ impl<L: CampaignLog> CampaignFolder<L> {
             ResultsError::io("write", &file)(std::io::Error::other(error.to_string()))
         })?;
         store::write_whole(&file, format!("{text}\n").as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_log_with_an_impossible_time_is_refused() {
+        let plan = r#""plan":"","step":"s""#;
+        let gap = format!(
+            r#"{{"format":1,"request":{{{plan},"from_b":false,"budget_seconds":9,"least":0.01}},
+            "rounds":[{{"folder":"r","seconds":SECONDS,"arms":[],"blocks":[]}}]}}"#
+        );
+        let rate = format!(
+            r#"{{"format":1,"request":{{{plan},"metric":"p99_ms","limit_ms":5,"budget_seconds":9}},
+            "rounds":[{{"folder":"r","seconds":SECONDS,"rate":null,"windows":{{}}}}]}}"#
+        );
+        for (seconds, is_fine) in [("10", true), ("-1", false), ("1e300", false)] {
+            let folder = tempfile::tempdir().expect("folder");
+            for (name, text) in [("gap.json", &gap), ("rate.json", &rate)] {
+                let text = text.replace("SECONDS", seconds);
+                fs::write(folder.path().join(name), text).expect("write");
+            }
+            let gap = GapFolder::open(folder.path()).map(|_| ());
+            let rate = RateFolder::open(folder.path()).map(|_| ());
+            for opened in [gap, rate] {
+                assert_eq!(opened.is_ok(), is_fine, "{seconds}: {opened:?}");
+                let words = opened.err().map_or_else(String::new, |error| error.to_string());
+                assert!(is_fine || words.contains("an impossible time"), "{words}");
+            }
+        }
     }
 }

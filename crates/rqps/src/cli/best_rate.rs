@@ -11,7 +11,7 @@ use crate::cli::bisect::{self, check_step};
 use crate::cli::measure::plan_of;
 use crate::cli::parts::{SittingArgs, WorkloadArgs};
 use crate::cli::terminal::{self, Display};
-use crate::cli::{exit, folders, hosts, own_workload, vector};
+use crate::cli::{exit, folders, hosts};
 use rqps_lab::campaign::best_rate;
 use rqps_lab::plan::{Plan, PlanDraft, file};
 use rqps_model::best_rate::RateRequest;
@@ -29,12 +29,10 @@ pub(super) fn find(words: &FindRateArgs) -> Result<u8> {
             .context("resume a search; name the folder that the interrupted command printed")?,
         None => begin(words)?,
     };
-    let plan = file::parse(&folder.log().request.plan).context("use the plan of the search")?;
-    vector::check_files(&plan)?;
-    own_workload::refuse_programs(&plan)?;
     let out = folder.path().to_owned();
     let resumed = words.resume.as_ref().map(|_| words.allow.as_deref());
-    let options = bisect::options((plan.clone(), &plan), (&out, resumed), &words.folders)?;
+    let plan = &folder.log().request.plan;
+    let options = bisect::options_of(plan, &out, resumed, &words.folders)?;
     let mut display = Display::new();
     let found = best_rate::find(&options, folder, &mut |event| display.show(event));
     drop(display);

@@ -96,6 +96,20 @@ pub(super) fn options(
     })
 }
 
+/// The options of a campaign in the folder `out`, by the plan of its log. A resumed one asks about
+/// what it would use.
+pub(super) fn options_of(
+    plan: &str,
+    out: &Path,
+    resumed: Option<Option<&str>>,
+    said: &Folders,
+) -> Result<ExecutionOptions> {
+    let plan = file::parse(plan).context("use the plan of the folder")?;
+    vector::check_files(&plan)?;
+    own_workload::refuse_programs(&plan)?;
+    options((plan.clone(), &plan), (out, resumed), said)
+}
+
 /// The folder of a new bisection.
 fn begin(words: &BisectArgs) -> Result<BisectionFolder> {
     let rules = gate::rules(&[], &words.rules)?;

@@ -12,7 +12,7 @@ use crate::cli::measure::plan_of;
 use crate::cli::parts::{SittingArgs, WorkloadArgs};
 use crate::cli::report::{self, Compared};
 use crate::cli::terminal::{self, Display};
-use crate::cli::{exit, folders, gate, hosts, own_workload, vector};
+use crate::cli::{exit, folders, gate, hosts};
 use rqps_analysis::comparison::StepComparison;
 use rqps_analysis::{Comparison, causes};
 use rqps_lab::campaign::gap::close as close_gap;
@@ -33,12 +33,10 @@ pub(super) fn close(words: &GapArgs) -> Result<u8> {
             .context("resume a gap; name the folder that the interrupted command printed")?,
         None => begin(words)?,
     };
-    let plan = file::parse(&folder.log().request.plan).context("use the plan of the gap")?;
-    vector::check_files(&plan)?;
-    own_workload::refuse_programs(&plan)?;
     let out = folder.path().to_owned();
     let resumed = words.resume.as_ref().map(|_| words.allow.as_deref());
-    let options = bisect::options((plan.clone(), &plan), (&out, resumed), &words.folders)?;
+    let plan = &folder.log().request.plan;
+    let options = bisect::options_of(plan, &out, resumed, &words.folders)?;
     let mut display = Display::new();
     let end = close_gap(&options, folder, &mut |event| display.show(event));
     drop(display);
