@@ -102,7 +102,7 @@ fn fetched(
     let build = cache.get(key).ok_or_else(|| Reason::Io {
         doing: "find",
         path: cache.root().join("builds").join(key),
-        source: std::io::ErrorKind::NotFound.into(),
+        source: std::io::Error::new(std::io::ErrorKind::NotFound, "no such build"),
     })?;
     Ok(rooted(dbms, build))
 }

@@ -1,7 +1,7 @@
 //! The folder of a campaign, such as a bisection: its log, and one result folder for each
 //! measurement.
 
-use std::io::ErrorKind;
+use std::io::Error;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -206,8 +206,7 @@ impl<L: CampaignLog> CampaignFolder<L> {
         store::check_plain(path)?;
         let file = path.join(L::FILE);
         let log = read::versioned(&file, L::FORMAT, L::format)?;
-        let log: L =
-            log.ok_or_else(|| ResultsError::io("read", &file)(ErrorKind::NotFound.into()))?;
+        let log: L = log.ok_or_else(|| read::no_file(&file))?;
         let has_time = (0.0..=SECONDS_MOST).contains(&log.seconds());
         let fault = (!has_time).then(|| "its measurements took an impossible time".to_owned());
         if let Some(why) = fault.or_else(|| log.fault()) {
@@ -237,9 +236,8 @@ impl<L: CampaignLog> CampaignFolder<L> {
 
     fn write(&self) -> Result<(), ResultsError> {
         let file = self.path.join(L::FILE);
-        let text = serde_json::to_string_pretty(&self.log).map_err(|error| {
-            ResultsError::io("write", &file)(std::io::Error::other(error.to_string()))
-        })?;
+        let text = serde_json::to_string_pretty(&self.log)
+            .map_err(|error| ResultsError::io("write", &file)(Error::other(error.to_string())))?;
         store::write_whole(&file, format!("{text}\n").as_bytes())
     }
 }

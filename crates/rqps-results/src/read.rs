@@ -255,7 +255,12 @@ fn step_record(path: &Path) -> Result<StepRecord, ResultsError> {
 
 fn record<T: DeserializeOwned>(path: &Path, format: fn(&T) -> u32) -> Result<T, ResultsError> {
     let found = versioned(path, FORMAT, format)?;
-    found.ok_or_else(|| ResultsError::io("read", path)(ErrorKind::NotFound.into()))
+    found.ok_or_else(|| no_file(path))
+}
+
+/// The error of a file that must be there.
+pub(super) fn no_file(path: &Path) -> ResultsError {
+    ResultsError::io("read", path)(io::Error::new(ErrorKind::NotFound, "no such file"))
 }
 
 /// A file of JSON that has its format version; `None` if there is no file. The error for a later

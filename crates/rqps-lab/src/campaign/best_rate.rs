@@ -66,10 +66,13 @@ fn round(
     let name = format!("round-{:02}", number + 1);
     let base = options.plan.draft();
     let mut workload = base.workload.clone();
-    if let Some(events_per_second) = rate {
-        workload.pace = Pace::Open { events_per_second };
-        events(Event::Note(format!("{events_per_second:.0} events per second")));
-    }
+    workload.pace = match rate {
+        Some(events_per_second) => {
+            events(Event::Note(format!("{events_per_second:.0} events per second")));
+            Pace::Open { events_per_second }
+        }
+        None => Pace::Closed,
+    };
     let seed = base.seed.wrapping_add(number as u64);
     let (blocks, loads) = (Blocks::Fixed(1), 1);
     let draft = PlanDraft { workload, blocks, loads, seed, gate: None, count: None, ..base };

@@ -14,6 +14,7 @@ use crate::cli::terminal::{self, Display};
 use crate::cli::{exit, folders, hosts};
 use rqps_lab::campaign::best_rate;
 use rqps_lab::plan::{Plan, PlanDraft, file};
+use rqps_model::benchmark::Pace;
 use rqps_model::best_rate::RateRequest;
 use rqps_model::metric::Metric;
 use rqps_report::{best_rate_json, best_rate_text};
@@ -68,6 +69,9 @@ fn begin(words: &FindRateArgs) -> Result<RateFolder> {
     let plan = plan_of(&words.targets, &shape)?;
     hosts::refuse_server(&plan, "rqps find-rate")?;
     check_step(&plan, &step)?;
+    if plan.workload.pace != Pace::Closed {
+        bail!("find the rate: it is what the search finds; leave --rate out");
+    }
     let labels: Vec<String> = plan.targets.iter().map(|target| target.label.clone()).collect();
     let out = folders::results(words.folders.out.as_deref(), &labels);
     // A disturbed window is one of the few that the search does not believe.
@@ -99,7 +103,7 @@ fn limit_of(text: &str) -> Result<(Metric, f64)> {
         let metrics: Vec<String> =
             Metric::percentiles().map(|metric| name(&metric).to_owned()).collect();
         format!(
-            "the limit `{text}`: write a response time ({}) and a time in us, ms or s, such as \
+            "use the limit `{text}`: write a response time ({}) and a time in us, ms or s, such as \
              'p99<=5ms'",
             metrics.join(", ")
         )

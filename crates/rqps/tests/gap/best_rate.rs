@@ -56,6 +56,8 @@ fn a_search_without_a_limit_or_a_step_is_refused() {
     check("find-rate sqlite --step point-query", "'p99<=5ms'");
     check("find-rate sqlite --step point-query --limit qps<=5", "write a response time");
     check("find-rate sqlite --step nothing --limit p99<=5ms", "nothing");
+    check("find-rate sqlite --step point-query --limit p99<=5ms --rate 5", "leave --rate out");
     check("find-rate --resume /nowhere", "resume a search");
+    check(&format!("find-rate --resume {}", folder.path().display()), "rate.json`: no such file");
     assert!(!folder.path().join("rqps-results").exists(), "a refusal makes no folder");
 }
