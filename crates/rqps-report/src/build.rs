@@ -103,23 +103,28 @@ pub(super) fn bug_report(comparison: &Comparison, own: &[&Sections]) -> Document
     document
 }
 
-/// The comparison in one line. Many targets appear as a number, because every table lists them.
+/// The title of a report.
 pub(super) fn title(comparison: &Comparison) -> String {
+    format!("rqps: {}", subject(comparison))
+}
+
+/// The comparison in one line. Many targets appear as a number, because every table lists them.
+pub(super) fn subject(comparison: &Comparison) -> String {
     let labels: Vec<&str> = comparison.targets.iter().map(|t| t.label.as_str()).collect();
     match labels.split_first() {
         Some((baseline, others)) if ladder::is_ladder(comparison) => {
-            format!("rqps: {} targets relative to {baseline}", others.len())
+            format!("{} targets relative to {baseline}", others.len())
         }
         Some((baseline, others)) if !others.is_empty() => {
-            format!("rqps: {} relative to {baseline}", others.join(", "))
+            format!("{} relative to {baseline}", others.join(", "))
         }
-        _ => format!("rqps: {}", labels.join(", ")),
+        _ => labels.join(", "),
     }
 }
 
 /// Sections of single benchmarks, for every form of report; empty if the comparison has no such
 /// steps.
-fn of_benchmarks(comparison: &Comparison, own: &[&Sections]) -> Vec<Section> {
+pub(super) fn of_benchmarks(comparison: &Comparison, own: &[&Sections]) -> Vec<Section> {
     let mut sections: Vec<Section> =
         own.iter().flat_map(|hooks| (hooks.sections)(comparison)).collect();
     sections.extend(clients::scaling_section(comparison));
@@ -129,7 +134,7 @@ fn of_benchmarks(comparison: &Comparison, own: &[&Sections]) -> Vec<Section> {
 }
 
 /// Caveats that must appear before the first number.
-fn loud_caveats(comparison: &Comparison) -> Option<Section> {
+pub(super) fn loud_caveats(comparison: &Comparison) -> Option<Section> {
     let points: Vec<String> = comparison
         .caveats
         .iter()

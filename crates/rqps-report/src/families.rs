@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::build::{self, ReportOptions, Sections};
 use super::document::{Block, Cell, Column, Digits, Document, Section, Table};
 use super::form::{self, Format};
+use super::post::post;
 use super::{export, tables};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::StepComparison;
@@ -53,6 +54,11 @@ pub fn write_families(
         }
         Format::Markdown => {
             out.write_all(form::render_markdown(&of(build::bug_report)).as_bytes())?
+        }
+        Format::Post => {
+            let all: Vec<String> =
+                parts.iter().map(|part| post(part.comparison, own, None)).collect();
+            out.write_all(all.join("\n").as_bytes())?;
         }
         Format::Tsv => {
             let all: Vec<String> = parts.iter().map(|part| export::tsv(part.comparison)).collect();

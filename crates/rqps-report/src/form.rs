@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 use super::build::{self, ReportOptions, Sections};
 use super::document::{Block, Document, Section, Table};
 use super::export;
+use super::post::post;
 use rqps_analysis::Comparison;
 use rqps_model::escape;
 
@@ -25,12 +26,14 @@ pub enum Format {
     Json,
     /// For a bug report or a comment.
     Markdown,
+    /// Markdown in the order of a published post.
+    Post,
 }
 
 impl Format {
     /// All forms, in the order of help texts.
-    pub const ALL: [Format; 5] =
-        [Format::Text, Format::Tsv, Format::Csv, Format::Json, Format::Markdown];
+    pub const ALL: [Format; 6] =
+        [Format::Text, Format::Tsv, Format::Csv, Format::Json, Format::Markdown, Format::Post];
 
     /// Name on the command line.
     pub fn name(self) -> &'static str {
@@ -40,6 +43,7 @@ impl Format {
             Format::Csv => "csv",
             Format::Json => "json",
             Format::Markdown => "markdown",
+            Format::Post => "post",
         }
     }
 }
@@ -77,6 +81,7 @@ pub fn write(
             let document = build::bug_report(comparison, own);
             out.write_all(render_markdown(&document).as_bytes())?;
         }
+        Format::Post => out.write_all(post(comparison, own, None).as_bytes())?,
     }
     out.flush()
 }
@@ -351,10 +356,13 @@ const OPEN_ROWS: usize = 16;
 /// Renders the document as Markdown.
 pub fn render_markdown(document: &Document) -> String {
     let mut text = format!("## {}\n", escape::markdown(&document.title));
-    for section in &document.sections {
-        push_section(&mut text, section);
-    }
+    document.sections.iter().for_each(|section| push_section(&mut text, section));
     text
+}
+
+/// Adds sections as Markdown.
+pub(super) fn push_sections(text: &mut String, sections: impl IntoIterator<Item = Section>) {
+    sections.into_iter().for_each(|section| push_section(text, &section));
 }
 
 /// Renders the title, the first sentence and the tables alone, in fewer than so many characters:

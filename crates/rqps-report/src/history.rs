@@ -32,10 +32,7 @@ pub(super) fn of_report(comparison: &Comparison, metric: Metric) -> Vec<Section>
     if !ladder::is_ladder(comparison) {
         return Vec::new();
     }
-    let options = LadderOptions { metric, order: None, branches: false };
-    // An order of the user's is the only one that can be wrong.
-    let found = ladders(comparison, &options).unwrap_or_default();
-    let several = found.iter().filter(|ladder| ladder.by_version && ladder.rungs.len() > 2);
+    let several = by_version(comparison, metric);
     let section = |ladder: &Ladder| {
         let mut section = changes(ladder);
         section.blocks.push(Block::Paragraph(
@@ -53,7 +50,29 @@ pub(super) fn of_report(comparison: &Comparison, metric: Metric) -> Vec<Section>
         }
         section
     };
-    several.map(section).collect()
+    several.iter().map(section).collect()
+}
+
+/// The ladders of at least three known versions.
+fn by_version(comparison: &Comparison, metric: Metric) -> Vec<Ladder> {
+    let options = LadderOptions { metric, order: None, branches: false };
+    // An order of the user's is the only one that can be wrong.
+    let mut found = ladders(comparison, &options).unwrap_or_default();
+    found.retain(|ladder| ladder.by_version && ladder.rungs.len() > 2);
+    found
+}
+
+/// A chart of each of these steps by version.
+pub(super) fn charts(
+    comparison: &Comparison,
+    metric: Metric,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> Vec<Chart> {
+    let of_ladder = |ladder: &Ladder| -> Vec<Chart> {
+        let steps = ladder.steps.iter().filter(|step| is_wanted(&step.step));
+        steps.map(|step| chart(ladder, step)).collect()
+    };
+    by_version(comparison, metric).iter().flat_map(of_ladder).collect()
 }
 
 /// A step by version: points with intervals, levels as steps, changes as marks.

@@ -21,6 +21,8 @@ pub mod gate;
 mod history;
 pub mod html;
 mod ladder;
+pub mod plot;
+mod post;
 mod repetition;
 mod sampled;
 pub mod site;
@@ -43,4 +45,5 @@ pub use history::{
     DATES_SCHEMA, HISTORY_SCHEMA, dates_csv, dates_document, dates_json, history_csv,
     history_document, history_json,
 };
+pub use post::post;
 pub use repetition::{REPETITION_SCHEMA, repetition_document, repetition_json};

@@ -250,6 +250,18 @@ fn is_shared(step: &StepComparison) -> bool {
     carried_out.next().unwrap_or(false) && carried_out.any(|it| it)
 }
 
+/// One forest plot of all these steps, the largest loss first; `None` without a ratio.
+pub(crate) fn forest(comparison: &Comparison, mut steps: Vec<&StepComparison>) -> Option<Chart> {
+    let worst = |step: &StepComparison| {
+        let ratios = step.targets.iter().filter_map(|target| target.comparable(Metric::Rate));
+        ratios.map(|relative| relative.ratio).fold(f64::INFINITY, f64::min)
+    };
+    steps.retain(|step| is_shared(step));
+    steps.sort_by(|a, b| worst(a).total_cmp(&worst(b)));
+    let title = format!("Rate relative to {}", comparison.baseline);
+    chart(comparison, "steps", &steps).map(|chart| Chart { title, ..chart })
+}
+
 fn chart(comparison: &Comparison, group: &str, steps: &[&StepComparison]) -> Option<Chart> {
     let names = steps.iter().map(|step| step.name.clone()).collect();
     let title = format!("{group}: rate relative to {}", comparison.baseline);

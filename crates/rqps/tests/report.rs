@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod program;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -518,6 +520,41 @@ fn what_is_made_of_runs_comes_in_their_order() {
 #[test]
 fn golden_text() {
     insta::assert_snapshot!("text", committed_report(Format::Text));
+}
+
+#[test]
+fn golden_post() {
+    insta::assert_snapshot!("post", committed_report(Format::Post));
+}
+
+/// The texts of a plot in their order; each dot has its step and target.
+#[test]
+fn a_plot_has_the_largest_loss_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let plot = folder.path().join("p.svg");
+    let data = std::fs::canonicalize(DATA).unwrap();
+    let draw = |words: &[&str]| {
+        let words: Vec<&str> =
+            ["plot", data.to_str().unwrap()].iter().chain(words).copied().collect();
+        program::run(&words, folder.path())
+    };
+    let said = draw(&["-o", plot.to_str().unwrap(), "--label", &format!("{NEW}=<b>new</b>")]);
+    assert!(said.status.success(), "{said:?}");
+    let svg = std::fs::read_to_string(&plot).unwrap();
+    assert!(!svg.contains("<b>"), "{svg}");
+    let texts: Vec<&str> = svg.lines().filter(|line| line.contains("class=\"name\"")).collect();
+    insta::assert_snapshot!("plot", texts.join("\n"));
+    for (words, why) in [
+        (&["-o", "x.png"][..], "name it x.svg"),
+        (&["--step", "none"], "no such step; they have"),
+        (&["--kind", "ladder"], "three or more versions"),
+    ] {
+        let said = draw(words);
+        let error = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert!(said.status.code() == Some(2) && error.contains(why), "{words:?}: {error}");
+    }
+    let lines = draw(&["--kind", "lines", "--step", "point-query"]);
+    assert!(String::from_utf8_lossy(&lines.stdout).contains("<polyline"), "{lines:?}");
 }
 
 #[test]

@@ -63,8 +63,10 @@ pub(super) enum Command {
     /// Pack a result folder and everything needed to repeat it into one file, for `rqps run FILE`
     /// on another host
     Bundle(BundleArgs),
-    /// Report on result folders as text, Markdown, HTML, TSV, CSV or JSON
+    /// Report on result folders as text, Markdown, a post, HTML, TSV, CSV or JSON
     Report(Report),
+    /// Draw relative rates, changes by version or courses over time as SVG
+    Plot(Plot),
     /// Explain differences: settings, query plans, counters of the DBMS and counted functions of
     /// each step that differs
     Explain(Explain),
@@ -468,6 +470,40 @@ pub(super) struct Report {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct Plot {
+    /// Result folders [default: the newest below ./rqps-results]
+    #[arg(value_name = "DIR", add = ArgValueCompleter::new(help::result_folders))]
+    pub folders: Vec<PathBuf>,
+    /// What to draw
+    #[arg(long, value_enum, default_value = "forest")]
+    pub kind: PlotForm,
+    /// Only this step; repeatable
+    #[arg(long, value_name = "STEP")]
+    pub step: Vec<String>,
+    /// Label of the baseline target [default: the first of the plan]
+    #[arg(long, value_name = "LABEL")]
+    pub baseline: Option<String>,
+    /// Show a target under another name: LABEL=NAME, such as a="MySQL 8.0.33"; repeatable
+    #[arg(long, value_name = "LABEL=NAME")]
+    pub label: Vec<String>,
+    #[command(flatten)]
+    pub rules: RuleOptions,
+    /// Write the SVG to this file instead of stdout
+    #[arg(short, long, value_name = "FILE.svg")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum PlotForm {
+    /// Relative rates with their intervals, the largest loss first
+    Forest,
+    /// Each step by version, with the levels that `rqps history` finds
+    Ladder,
+    /// Each step over time and by percentile, and rates by clients
+    Lines,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct Doctor {
     /// Run an A/A test of this target and save it as the noise calibration of this host. Accepts
     /// the options of `compare` (default: six short steps, 12 blocks)
@@ -714,13 +750,15 @@ pub(super) struct GuestOptions {
     pub allow_shell: bool,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     Text,
     Tsv,
     Csv,
     Json,
     Markdown,
+    /// Markdown in the order of a published post; with -o FILE.md its plot is FILE.svg
+    Post,
     Html,
 }
 

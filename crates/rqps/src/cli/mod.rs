@@ -120,6 +120,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Run(run) => measure::run(run),
         Command::Bundle(words) => bundle::write(&words),
         Command::Report(report) => report::print(&report),
+        Command::Plot(plot) => report::draw(&plot),
         Command::Explain(words) => causes::explain(&words),
         Command::Bisect(words) => bisect::search(&words),
         Command::Gap(words) => causes::close(&words),

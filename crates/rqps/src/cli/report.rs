@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cli::args::{self, Printed, Report, RuleOptions};
+use crate::cli::args::{self, Plot, PlotForm, Printed, Report, RuleOptions};
 use crate::cli::parts::{self, Pool};
 use crate::cli::{bundle, exit, folders, gate, terminal};
 use rqps_analysis::causes::{self, CauseReaders, Causes, TakeCounter};
@@ -19,6 +19,7 @@ use rqps_lab::lab::error_text;
 use rqps_model::run::{Dataset, Run, Second, Status, StepRecord};
 use rqps_model::verdict::Rules;
 use rqps_report::html::{self, Material, SitePage};
+use rqps_report::plot::{self, PlotKind};
 use rqps_report::{BriefPlace, FamilyReport, Format, ReportOptions, render_text};
 use rqps_results as results;
 
@@ -58,6 +59,46 @@ pub(super) fn print(words: &Report) -> Result<u8> {
     // The process ends now. Freeing all strings would take a twelfth of its time.
     std::mem::forget(found);
     Ok(code)
+}
+
+/// `rqps plot`.
+pub(super) fn draw(words: &Plot) -> Result<u8> {
+    if let Some(path) = words.output.as_ref().filter(|path| !has_ending(path, "svg")) {
+        bail!(
+            "write {}: plots are SVG; name it {}, and convert it, as with `rsvg-convert`",
+            path.display(),
+            path.with_extension("svg").display()
+        );
+    }
+    let mut pools = parts::pools(&folders::or_newest(&words.folders)?)?;
+    if pools.len() > 1 {
+        bail!("draw {} workloads: name the folder of one", pools.len());
+    }
+    let folders = pools.pop().map(|(_, folders)| folders).unwrap_or_default();
+    let rules = gate::rules(&folders, &words.rules)?;
+    let baseline = words.baseline.as_deref();
+    let found = Compared::read_named(&folders, baseline, rules, &names(&words.label)?)?;
+    let steps: Vec<&str> = found.comparison.steps.iter().map(|step| &*step.name).collect();
+    if let Some(step) = words.step.iter().find(|step| !steps.contains(&step.as_str())) {
+        bail!("draw {step}: these results have no such step; they have {}", steps.join(", "));
+    }
+    let (kind, missing) = match words.kind {
+        PlotForm::Forest => (PlotKind::Forest, "no step has a ratio of two targets"),
+        PlotForm::Ladder => {
+            (PlotKind::Ladder, "a ladder needs a step on three or more versions of one DBMS")
+        }
+        PlotForm::Lines => (PlotKind::Lines, "no step has rates over time"),
+    };
+    let charts = plot::charts(&found.comparison, &found.dataset, &seconds, kind, &words.step);
+    if charts.is_empty() {
+        bail!("draw these results: {missing}");
+    }
+    terminal::put(words.output.as_deref(), plot::svg(&charts).as_bytes())?;
+    Ok(exit::FINE)
+}
+
+fn has_ending(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|own| own.eq_ignore_ascii_case(ending))
 }
 
 fn read_pools(
@@ -223,6 +264,9 @@ fn names(words: &[String]) -> Result<BTreeMap<String, String>> {
 impl Compared {
     /// Writes the report to a file.
     fn save(&self, path: &Path, format: args::Format) -> Result<()> {
+        if format == args::Format::Post {
+            return self.save_post(path);
+        }
         let doing = || format!("write {}", path.display());
         match non_html(format) {
             Some(format) => {
@@ -231,6 +275,20 @@ impl Compared {
             }
             None => fs::write(path, self.page(folder_of(path))?).with_context(doing),
         }
+    }
+
+    /// Writes the post to a file and its plot beside it.
+    fn save_post(&self, path: &Path) -> Result<()> {
+        let picture = path.with_extension("svg");
+        let (comparison, own) = (&self.comparison, benchmarks::sections());
+        let charts = plot::charts(comparison, &self.dataset, &seconds, PlotKind::Forest, &[]);
+        let name = picture.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = name.filter(|_| !charts.is_empty());
+        if name.is_some() {
+            terminal::put(Some(&picture), plot::svg(&charts).as_bytes())?;
+        }
+        let text = rqps_report::post(comparison, &own, name.as_deref());
+        terminal::put(Some(path), text.as_bytes())
     }
 
     /// Prints the report.
@@ -313,6 +371,7 @@ fn non_html(format: args::Format) -> Option<Format> {
         args::Format::Csv => Format::Csv,
         args::Format::Json => Format::Json,
         args::Format::Markdown => Format::Markdown,
+        args::Format::Post => Format::Post,
     })
 }
 
