@@ -175,10 +175,13 @@ fn write_into(plan: &str, published: &Published, out: &Path) -> Result<Written, 
     Ok(Written { targets: labels.len(), runs: published.runs.len(), steps })
 }
 
+/// The beginning of the text in place of a plan.
+pub const IMPORTED: &str = "# Imported with `rqps import ";
+
 /// Text in place of a plan: an imported result set has no plan and cannot be resumed.
 fn plan(format: ImportFormat, published: &Published) -> String {
     let mut text = format!(
-        "# Imported with `rqps import {}`: others measured and published these results.\n# rqps \
+        "{IMPORTED}{}`: others measured and published these results.\n# rqps \
          can report them, not run them.\n",
         format.word
     );

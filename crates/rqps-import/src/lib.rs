@@ -24,6 +24,6 @@ pub mod vector;
 use format::unnamed;
 
 pub use cells::{Cells, Totals};
-pub use folder::{Written, write};
+pub use folder::{IMPORTED, Written, write};
 pub use format::{Across, FORMATS, ImportError, ImportFormat, ImportOptions, Named, read};
 pub use published::{Check, NOT_IN_FILES, Published, PublishedRun};

@@ -17,7 +17,7 @@ use rqps_model::metric::Metric;
 use rqps_model::run::Status;
 use rqps_model::server_settings::{PLANNER, recorded};
 use rqps_model::target::Config;
-use rqps_model::units::counted;
+use rqps_model::units::{bytes, counted};
 use rqps_stats::summary::median;
 
 /// A config of more settings shows those that decide whether rates compare.
@@ -139,6 +139,9 @@ pub(super) fn host_line(fingerprint: &str, host: &Host) -> String {
         "notsupported" | "notimplemented" => "no SMT".to_owned(),
         smt => format!("SMT {smt}"),
     }));
+    if host.memory_bytes > 0 {
+        add(Some(format!("{} of memory", bytes(host.memory_bytes))));
+    }
     add(host.governor.as_ref().map(|governor| format!("governor {governor}")));
     add(host.virtualization.clone());
     add(host.os.clone());

@@ -5,9 +5,10 @@ use std::fmt::Write;
 use super::chart::{Axis, Chart, Form, Line, Point, Scale, Series};
 use super::document::{Block, Digits};
 use super::timeline::{self, SecondsOf};
-use super::{clients, history};
+use super::{clients, facts, history};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::StepComparison;
+use rqps_model::benchmark::Group;
 use rqps_model::escape::xml;
 use rqps_model::metric::Metric;
 use rqps_model::run::Dataset;
@@ -34,7 +35,17 @@ pub fn charts(
     let is_wanted = |name: &str| steps.is_empty() || steps.iter().any(|step| step == name);
     let wanted = || comparison.steps.iter().filter(|step| is_wanted(&step.name));
     match kind {
-        PlotKind::Forest => timeline::forest(comparison, wanted().collect()).into_iter().collect(),
+        PlotKind::Forest => {
+            // Loads are set-up unless somebody names them.
+            let shown = |step: &&StepComparison| !steps.is_empty() || step.group != Group::Load;
+            let chart = timeline::forest(comparison, wanted().filter(shown).collect());
+            let lead = facts::brief(comparison).join(" · ");
+            let with_lead = |mut chart: Chart| {
+                chart.notes.push(lead);
+                chart
+            };
+            chart.map(with_lead).into_iter().collect()
+        }
         PlotKind::Ladder => history::charts(comparison, Metric::Rate, &is_wanted),
         PlotKind::Lines => {
             let of_step = |step: &StepComparison| {
@@ -55,15 +66,17 @@ pub fn charts(
 /// (<https://jfly.uni-koeln.de/color/>).
 const COLOURS: [&str; 8] =
     ["#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C7A00"];
-const WIDTH: f64 = 900.0;
+const WIDTH: f64 = 960.0;
 const ROW: f64 = 18.0;
 /// Height of the area of a chart with a y axis.
 const AREA: f64 = 280.0;
-/// Mean width of a character.
-const CHARACTER: f64 = 6.6;
+/// Width of a character in a wide font.
+const CHARACTER: f64 = 7.4;
 /// Most characters of a name or note that is drawn; the whole is in its tooltip.
 const NAME_MOST: usize = 44;
 
+/// Lines of at most so many points have dots.
+const DOTS_MOST: usize = 12;
 /// An interval is drawn up to so many times the largest ratio, and likewise below the smallest.
 const WIDEST: f64 = 4.0;
 
@@ -135,10 +148,14 @@ impl Canvas {
 
     /// A point with its note as a tooltip.
     fn dot(&mut self, x: f64, y: f64, colour: &str, note: &str) {
+        self.marked_dot(x, y, colour, colour, note);
+    }
+
+    fn marked_dot(&mut self, x: f64, y: f64, colour: &str, fill: &str, note: &str) {
         let _ = writeln!(
             self.shapes,
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\" fill=\"{colour}\"><title>{}</title>\
-             </circle>",
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\" stroke=\"{colour}\" \
+             fill=\"{fill}\"><title>{}</title></circle>",
             xml(note)
         );
     }
@@ -165,13 +182,13 @@ impl Canvas {
 
     /// A row for each category and series that has a point there.
     fn forest(&mut self, chart: &Chart) {
-        if chart.series.len() > 1 {
-            self.legend(&chart.series);
-        }
+        self.legend(&chart.series);
         let names = chart.x.categories.iter().map(|name| name.chars().count());
         let left = 24.0 + CHARACTER * names.max().unwrap_or(0).min(NAME_MOST) as f64;
-        let right = WIDTH - 220.0;
         let points = chart.series.iter().flat_map(|one| &one.points);
+        let label = |point: &Point| format!("{} {}", written_ratio(point), point.note);
+        let widest = points.clone().map(|point| label(point).chars().count()).max().unwrap_or(0);
+        let right = WIDTH - 16.0 - CHARACTER * widest.min(NAME_MOST) as f64;
         let ratios = points.clone().map(|point| point.y).filter(|y| y.is_finite() && *y > 0.0);
         let (low, high) =
             ratios.fold((1.0_f64, 1.0_f64), |(low, high), y| (low.min(y), high.max(y)));
@@ -217,7 +234,9 @@ impl Canvas {
                 );
             }
         }
-        self.y = bottom + 20.0;
+        self.text(at(1.0) - 8.0, bottom + 28.0, "end", "note", "← slower");
+        self.text(at(1.0) + 8.0, bottom + 28.0, "start", "note", "faster →");
+        self.y = bottom + 36.0;
     }
 
     /// An area with two axes.
@@ -292,7 +311,8 @@ impl Canvas {
                 let (low, high) = (y(interval.low), y(interval.high));
                 self.line((here.0, low), (here.0, high), colour(series), 0.7);
             }
-            if series.line == Line::None || points.len() == 1 {
+            // So few points are no line: each is a second.
+            if series.line == Line::None || points.len() <= DOTS_MOST {
                 self.dot(here.0, here.1, colour(series), &point.note);
             }
         }

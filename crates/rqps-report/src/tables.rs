@@ -16,7 +16,7 @@ use rqps_stats::summary::Summary;
 
 /// The columns of costs per operation: the published ones in the order of o.met files, then those
 /// of rqps.
-fn efficiency_metrics() -> Vec<Metric> {
+pub(super) fn efficiency_metrics() -> Vec<Metric> {
     let in_table =
         |spec: &MetricSpec| spec.common && [Class::Rate, Class::Cost].contains(&spec.class);
     let mut metrics: Vec<Metric> = Metric::which(in_table).collect();

@@ -82,8 +82,17 @@ pub(super) fn differences(comparison: &Comparison, target: usize, label: &str) -
     });
     let another = |relative: &Relative| relative.test().and_then(|test| test.another_sitting);
     let has_other = found.iter().any(|(_, _, relative, _)| another(relative).is_some());
+    let shrunken = |relative: &Relative| relative.test().and_then(|test| test.shrunken);
+    let has_shrunken = found.iter().any(|(_, _, relative, _)| shrunken(relative).is_some());
     let rows = found.into_iter().map(|(step, target, relative, judgement)| {
         let test = judgement.test.as_ref();
+        let told = shrunken(relative);
+        let told = has_shrunken.then(|| {
+            let ratio =
+                Cell::number_or(told.map(|it| it.ratio), Digits::Fixed(3), "ratio", "no test");
+            let p_loss = Cell::probability(told.map(|it| it.p_loss), "no test");
+            [ratio.within(told.map(|it| it.interval)), p_loss]
+        });
         let other = has_other.then(|| {
             let interval = another(relative).map(|interval| interval.to_string());
             Cell::text_or(interval, "the ledger has nothing of such steps")
@@ -96,15 +105,18 @@ pub(super) fn differences(comparison: &Comparison, target: usize, label: &str) -
             Cell::text(step.name.clone()),
             Cell::text(explained(&target.explanations, &judgement.reasons)),
         ];
-        first.into_iter().chain(other).chain(rest).collect()
+        first.into_iter().chain(other).chain(told.into_iter().flatten()).chain(rest).collect()
     });
     let rows: Vec<Vec<Cell>> = rows.collect();
     let other = has_other.then(|| Column::words("another sitting"));
+    let told =
+        has_shrunken.then(|| [Column::numbers("shrunken"), Column::numbers("P(loss>delta)")]);
     (!rows.is_empty()).then(|| Table {
         caption: format!("{label}: steps with a demonstrated difference"),
         columns: [Column::words("verdict"), Column::numbers("rQPS")]
             .into_iter()
             .chain(other)
+            .chain(told.into_iter().flatten())
             .chain([
                 Column::numbers("n"),
                 Column::numbers("q(tau)"),

@@ -10,6 +10,7 @@ pub mod moderated;
 pub mod paired;
 pub mod parallel;
 pub mod power;
+pub mod shrinkage;
 pub mod stability;
 pub mod student;
 pub mod summary;

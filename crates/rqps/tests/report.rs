@@ -527,6 +527,36 @@ fn golden_post() {
     insta::assert_snapshot!("post", committed_report(Format::Post));
 }
 
+/// The ratio of one's own pairs does not change beside a published one of the same labels.
+#[test]
+fn imported_results_are_a_part_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = std::fs::canonicalize(DATA).unwrap();
+    let table = format!("Relative to: {BASE}\ncol-1 : {NEW}\n\ncol-1\tstep\n0.90\tpoint-query\n");
+    let [file, published] = ["qps.rel.tsv", "published"]
+        .map(|name| folder.path().join(name).to_string_lossy().into_owned());
+    std::fs::write(&file, table).unwrap();
+    let words = ["import", "sysbench-mytools", &file, "--out", &published];
+    let said = program::run(&words, folder.path());
+    assert!(said.status.success(), "{said:?}");
+    let json = |folders: &[&str]| -> serde_json::Value {
+        let words: Vec<&str> =
+            ["report", "--format", "json"].iter().chain(folders).copied().collect();
+        serde_json::from_slice(&program::run(&words, folder.path()).stdout).unwrap()
+    };
+    let ratio = |comparison: &serde_json::Value| {
+        let steps = comparison["steps"].as_array().unwrap();
+        let step = steps.iter().find(|step| step["name"] == "point-query").unwrap();
+        step["targets"][1]["metrics"]["rate"]["relative"]["ratio"].as_f64().unwrap()
+    };
+    let alone = json(&[data.to_str().unwrap()]);
+    let both = json(&[data.to_str().unwrap(), &published]);
+    let parts = both["families"].as_array().unwrap();
+    assert_eq!(parts.len(), 2);
+    assert_eq!(ratio(&parts[0]["comparison"]), ratio(&alone["comparison"]));
+    assert_eq!(ratio(&parts[1]["comparison"]), 0.9);
+}
+
 /// The texts of a plot in their order; each dot has its step and target.
 #[test]
 fn a_plot_has_the_largest_loss_first() {

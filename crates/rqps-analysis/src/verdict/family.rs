@@ -252,6 +252,7 @@ impl Family<'_> {
             mde,
             settled: false,
             look: None,
+            shrunken: None,
         }
     }
 

@@ -17,6 +17,7 @@ use rqps_model::metric::{Direction, Metric};
 use rqps_model::verdict::{Rules, Verdict};
 use rqps_stats::moderated::Spread;
 use rqps_stats::power::Looks;
+use rqps_stats::shrinkage::{Effect, posteriors};
 use rqps_stats::summary::{mean, stddev};
 use rqps_stats::{Interval, parallel};
 
@@ -81,6 +82,21 @@ pub struct Test {
     pub settled: bool,
     /// Under a schedule of looks: pairs at the look that the figures are of.
     pub look: Option<u32>,
+    /// Of a rate, if four or more steps have a test: what all of them tell of this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shrunken: Option<Shrunken>,
+}
+
+/// An effect among those of all steps of a target: the worst of many estimates is also the
+/// unluckiest ([`rqps_stats::shrinkage`]).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Shrunken {
+    /// The ratio.
+    pub ratio: f64,
+    /// Its interval at the confidence of the rules.
+    pub interval: Interval,
+    /// The probability that the loss is larger than δ.
+    pub p_loss: f64,
 }
 
 /// Number of verdicts of each kind.
@@ -360,7 +376,34 @@ fn judge_family(
         counts.add(judgement.verdict);
         (ratio.step, judgement)
     });
-    (said.collect(), FamilyFacts { counts, priors })
+    let mut said: Vec<(usize, Judgement)> = said.collect();
+    if family.metric == Metric::Rate {
+        shrink(said.iter_mut().filter_map(|(_, judgement)| judgement.test.as_mut()), family.rules);
+    }
+    (said, FamilyFacts { counts, priors })
+}
+
+/// With fewer steps, a prior of them says nothing.
+const SHRUNKEN_LEAST: usize = 4;
+
+/// Adds what all steps tell of each. The limit of a loss and the errors are those of the tests.
+fn shrink<'a>(tests: impl Iterator<Item = &'a mut Test>, rules: &Rules) {
+    let tests: Vec<&mut Test> = tests.collect();
+    if tests.len() < SHRUNKEN_LEAST {
+        return;
+    }
+    let effect = |test: &&mut Test| {
+        let mean = (test.interval.low.ln() + test.interval.high.ln()) / 2.0;
+        Effect { mean, se: test.se, df: test.df }
+    };
+    let effects: Vec<Effect> = tests.iter().map(effect).collect();
+    for (test, posterior) in tests.into_iter().zip(posteriors(&effects)) {
+        test.shrunken = Some(Shrunken {
+            ratio: posterior.mean().exp(),
+            interval: posterior.interval(rules.confidence).exp(),
+            p_loss: posterior.below(-rules.equivalence_limit()),
+        });
+    }
 }
 
 /// A ratio that is not comparable gives no evidence, so it changes neither the shared variance nor

@@ -159,7 +159,8 @@ fn check_label(word: &str, label: &str) -> Result<(), TargetParseError> {
         || label.starts_with('.')
     {
         let fault = format!("`{label}` is not a valid label");
-        return Err(error(word, &fault, "use up to 60 letters, digits and . _ + -"));
+        let hint = "use up to 60 letters, digits and . _ + -; `rqps report --label` shows any name";
+        return Err(error(word, &fault, hint));
     }
     Ok(())
 }

@@ -757,7 +757,7 @@ pub(super) enum Format {
     Csv,
     Json,
     Markdown,
-    /// Markdown in the order of a published post; with -o FILE.md its plot is FILE.svg
+    /// Markdown in the order of a published post; `report -o FILE.md` also draws FILE.svg
     Post,
     Html,
 }

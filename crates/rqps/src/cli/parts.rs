@@ -13,6 +13,7 @@ use clap_complete::engine::ArgValueCompleter;
 
 use crate::cli::help;
 use rqps_driver::workload::settings;
+use rqps_import::IMPORTED;
 use rqps_lab::benchmarks::StepSet;
 use rqps_lab::plan::{Blocks, Interleave, PlanDraft, Sittings, file, words};
 use rqps_model::benchmark::Workload;
@@ -65,7 +66,7 @@ pub(super) fn of(shape: &WorkloadArgs, sweep: &Sweep) -> Result<Vec<Part>> {
 pub(super) type Pool = (String, Vec<PathBuf>);
 
 /// Divides result folders into those with the same workload, if the same target was measured under
-/// different ones. A folder of parts stands for them.
+/// different ones, and imported ones from measured ones. A folder of parts stands for them.
 ///
 /// # Errors
 /// A folder cannot be listed.
@@ -81,11 +82,13 @@ pub(super) fn pools(folders: &[PathBuf]) -> Result<Vec<Pool>> {
         let shares = |other: &&Said| one.labels.iter().any(|label| other.labels.contains(label));
         told[..at].iter().any(|other| other.measured != one.measured && shares(other))
     };
-    if known.is_empty() || !told.iter().enumerate().any(is_mixed) {
+    let imported = told.iter().filter(|said| said.measured.is_none()).count();
+    let beside_imported = imported > 0 && imported < known.len();
+    if known.is_empty() || !beside_imported && !told.iter().enumerate().any(is_mixed) {
         let all = known.into_iter().map(|(_, folder)| folder).collect();
         return Ok(vec![(String::new(), all)]);
     }
-    let mut pools: Vec<(Option<Workload>, Pool)> = Vec::new();
+    let mut pools: Vec<(Option<Option<Workload>>, Pool)> = Vec::new();
     for (said, folder) in known {
         let measured = said.map(|said| said.measured);
         match pools.iter_mut().find(|(other, _)| *other == measured) {
@@ -102,12 +105,16 @@ pub(super) fn pools(folders: &[PathBuf]) -> Result<Vec<Pool>> {
 /// What the plan of a result folder says.
 struct Said {
     labels: Vec<String>,
-    measured: Workload,
+    /// `None` of what others measured.
+    measured: Option<Workload>,
 }
 
-/// `None` where there is no plan, as in imported results.
+/// `None` where there is no plan.
 fn said(folder: &Path) -> Option<Said> {
     let text = bounded::text(&folder.join("plan.toml"), bounded::WRITTEN_MAX).ok()?;
+    if text.starts_with(IMPORTED) {
+        return Some(Said { labels: Vec::new(), measured: None });
+    }
     let plan = file::draft(&text).ok()?;
     let labels = plan.targets.iter().map(|target| target.label.clone()).collect();
     // Longer windows or another placement measure the same thing.
@@ -125,7 +132,7 @@ fn said(folder: &Path) -> Option<Said> {
         memory_limit,
         ..plain
     };
-    Some(Said { labels, measured })
+    Some(Said { labels, measured: Some(measured) })
 }
 
 /// The result folders in a folder of parts; else the folder.
