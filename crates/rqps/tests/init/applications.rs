@@ -134,6 +134,29 @@ pub(crate) const ALL: [Application; 3] = [
                  ? AND rental_date < date ? + interval ? GROUP BY date_trunc('month', rental_date)",
                 &["'month'", "'2024-01-01'", "'2024-01-01'", "'1 month'"],
             ),
+            // Without casts the server takes the numbers for texts.
+            (
+                "SELECT sum(CASE WHEN length > ? THEN ? ELSE ? END), ? AS one FROM film WHERE \
+                 rating = ANY (?::rating[]) OR rating <> ?::rating",
+                &["60", "1", "0", "1", "'{G}'", "'R'"],
+            ),
+            (
+                "SELECT v.label, f.title FROM (VALUES (?, ?), (?, ?)) AS v (id, label) JOIN film f \
+                 ON f.film_id = v.id",
+                &["7", "'a'", "14", "'b'"],
+            ),
+            (
+                "SELECT make_date(?, ?, ?), tsrange(?, ?), d::date FROM generate_series(?::date, ?::date, \
+                 ?::interval) d, film TABLESAMPLE SYSTEM (?)",
+                &[
+                    "2024", "1", "1", "'2024-01-01'", "'2025-01-01'", "'2024-01-01'",
+                    "'2024-01-04'", "'1 day'", "10",
+                ],
+            ),
+            (
+                "UPDATE film SET rate = rate * ?, title = title || ? WHERE film_id = ?",
+                &["1.1", "'!'", "14"],
+            ),
             (
                 "SELECT extract(? from rental_date), count(*) FROM rental WHERE film_id = ANY (?) \
                  AND extract(? from rental_date) = ? GROUP BY extract(month from rental_date)",
@@ -145,6 +168,11 @@ pub(crate) const ALL: [Application; 3] = [
                 "SELECT DATE_FORMAT(rental_date, ?) AS m, COUNT(DISTINCT film_id) FROM rental \
                  WHERE rental_date BETWEEN DATE ? AND ? GROUP BY m LIMIT ?, ?",
                 &["'%Y-%m'", "'2024-02-01'", "'2024-03-01'", "0", "5"],
+            ),
+            (
+                "UPDATE film SET rate = rate * ?, title = CONCAT(title, ?), length = ROUND(length * \
+                 ?) WHERE film_id = ?",
+                &["1.1", "'!'", "1.1", "14"],
             ),
             (
                 "SELECT EXTRACT(YEAR FROM rental_date), IF(film_id > ?, ?, ?) FROM rental WHERE \
@@ -222,6 +250,16 @@ pub(crate) const ALL: [Application; 3] = [
             ("DELETE FROM orders WHERE order_id = ?", &["99999"]),
         ],
         postgres: &[
+            (
+                "SELECT order_id, ordered + ? FROM orders WHERE ordered > current_date - ? OR \
+                 ordered BETWEEN ?::date AND ?::date + ?",
+                &["7", "30", "'2024-03-01'", "'2024-03-01'", "7"],
+            ),
+            (
+                "WITH RECURSIVE r AS (SELECT ? AS n UNION ALL SELECT n + ? FROM r WHERE n < ?) \
+                 SELECT r.n, o.freight FROM r JOIN orders o ON o.order_id = r.n",
+                &["1", "1", "10"],
+            ),
             (
                 "SELECT company FROM customers WHERE data ->> ? IS NOT NULL AND country ILIKE ?",
                 &["'vip'", "'%r%'"],

@@ -336,18 +336,35 @@ pub(super) fn insert(
     format!("INSERT INTO {} ({columns}){overriding} VALUES ({values})", facts.name)
 }
 
-/// An UPDATE that undoes what another adds to counters.
+/// An UPDATE that undoes what another does to columns, which would leave their bounds.
 pub(super) struct Undone {
     pub(super) sql: String,
     /// It comes first: a counter that is lowered may not go below its bound.
     pub(super) is_first: bool,
 }
 
-/// What undoes an UPDATE whose counters would leave their columns; `name` spells a value.
+/// The table of an UPDATE and those of its columns that would grow beyond their bounds, but for
+/// counters: they get a value back that the column has.
+pub(super) fn outgrown(
+    tables: &[TableFacts],
+    statement: &TopStatement,
+) -> Option<(usize, Vec<usize>)> {
+    let tree = TokenTree::of(statement);
+    let target = Target::of(&tree, tables).filter(|_| statement.is_update())?;
+    let columns = &tables[target.table].columns;
+    let is_bounded =
+        |column: &usize| columns[*column].longest.is_some() || columns[*column].is_whole();
+    let grown = target.grown(&tree).into_iter().map(|(column, ..)| column);
+    Some((target.table, grown.filter(is_bounded).collect()))
+}
+
+/// What undoes an UPDATE whose columns would leave their bounds; `name` spells a value, and `again`
+/// one of a column that has outgrown.
 pub(super) fn undone(
     tables: &[TableFacts],
     statement: &TopStatement,
     name: impl Fn(usize) -> String,
+    again: &BTreeMap<usize, String>,
 ) -> Option<Undone> {
     let tree = TokenTree::of(statement);
     let target = Target::of(&tree, tables).filter(|_| statement.is_update())?;
@@ -355,14 +372,20 @@ pub(super) fn undone(
     let is_first = counters.iter().any(|(at, _)| tree.is_sign(*at, "-"));
     let columns = &tables[target.table].columns;
     let is_narrow = counters.iter().any(|(_, column)| columns[*column].room_to_count() < PLENTY);
-    if !is_first && !is_narrow {
+    if !is_first && !is_narrow && again.is_empty() {
         return None;
     }
-    let sql = tree.with(|at| {
-        if counters.iter().any(|(sign, _)| *sign == at) {
-            Some(if tree.is_sign(at, "-") { "+" } else { "-" }.to_owned())
+    let grown = target.grown(&tree);
+    let sql = tree.with_parts(|at| {
+        let part = grown.iter().find(|(_, begin, _)| *begin == at);
+        if let Some((column, _, end)) = part
+            && let Some(value) = again.get(column)
+        {
+            Some((*end, format!(":{value}")))
+        } else if counters.iter().any(|(sign, _)| *sign == at) {
+            Some((at + 1, if tree.is_sign(at, "-") { "+" } else { "-" }.to_owned()))
         } else {
-            tree.value(at).map(&name)
+            Some((at + 1, name(tree.value(at)?)))
         }
     });
     Some(Undone { sql, is_first })
@@ -537,6 +560,7 @@ mod pairs_tests {
             ColumnFacts { values: ColumnValues::Whole(0, 9), ..column("stock", "integer") },
             column("rating", "tinyint"),
             ColumnFacts { is_computed: true, ..column("gross", "numeric") },
+            column("hits", "tinyint unsigned"),
         ];
         let key = vec![0];
         let unique = vec![vec![0]];
@@ -552,7 +576,7 @@ mod pairs_tests {
     fn a_deleted_row_comes_back_with_all_that_the_server_does_not_compute() {
         let back = |sql: &str| put_back(&tables(), &of(sql), &meaning(&of(sql), &tables()));
         let one = back("DELETE FROM product WHERE id = $1 AND stock = $2").unwrap();
-        assert_eq!(one.choices, [vec![0, 1, 2], vec![0, 1, 2]]);
+        assert_eq!(one.choices, [vec![0, 1, 2, 4], vec![0, 1, 2, 4]]);
         assert_eq!(one.found_by, [(0, 0), (1, 1)]);
         let row = back("DELETE FROM product WHERE (id, stock) = ($1, $2)").unwrap();
         assert_eq!((row.choices, row.found_by), (one.choices, one.found_by));
@@ -576,7 +600,10 @@ mod pairs_tests {
     #[test]
     fn what_is_added_to_a_narrow_column_is_taken_away_again() {
         let check = |sql: &str, want: Option<(&str, bool)>| {
-            let found = undone(&tables(), &of(sql), |value| format!(":v{value}"));
+            let columns = outgrown(&tables(), &of(sql)).map(|(_, columns)| columns);
+            let again = columns.unwrap_or_default().into_iter().map(|it| (it, format!("c{it}")));
+            let again = again.collect();
+            let found = undone(&tables(), &of(sql), |value| format!(":v{value}"), &again);
             let found = found.as_ref().map(|found| (found.sql.as_str(), found.is_first));
             assert_eq!(found, want, "{sql}");
         };
@@ -590,6 +617,25 @@ mod pairs_tests {
             Some(("UPDATE product p SET rating = p.rating - 1 WHERE id = :v0", false)),
         );
         check("UPDATE product SET rating = $1 WHERE id = $2", None);
+        check(
+            "UPDATE product SET stock = round(stock * 1.05, 2), rating = rating + 1 WHERE id = $1",
+            Some(("UPDATE product SET stock = :c1, rating = rating - 1 WHERE id = :v0", false)),
+        );
+        check(
+            "UPDATE product SET rating = concat(rating, $1) WHERE id = $2",
+            Some(("UPDATE product SET rating = :c2 WHERE id = :v1", false)),
+        );
+        check(
+            "UPDATE product SET hits = hits + 1 WHERE stock = $1",
+            Some(("UPDATE product SET hits = :c4 WHERE stock = :v0", false)),
+        );
+        // Factors and texts that are values of the draft change nothing.
+        for sql in [
+            "UPDATE product SET stock = stock * $1, rating = rating || $2 WHERE id = $3",
+            "UPDATE product SET stock = rating * 2 WHERE id = $1",
+        ] {
+            check(sql, None);
+        }
     }
 
     #[test]

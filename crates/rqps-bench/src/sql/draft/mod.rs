@@ -218,9 +218,17 @@ impl Draft<'_> {
             }
             None => {}
         }
-        if let Some(undone) = keys::undone(self.tables, statement, name) {
+        let mut again = BTreeMap::new();
+        if let Some((table, columns)) = keys::outgrown(self.tables, statement) {
+            for column in columns {
+                let name = format!("s{number}_c{}", column + 1);
+                self.parameters.insert(name.clone(), of_facts(&self.tables[table], column));
+                again.insert(column, name);
+            }
+        }
+        if let Some(undone) = keys::undone(self.tables, statement, name, &again) {
             let place = if undone.is_first { 0 } else { all.len() };
-            all.insert(place, of("The counter would leave its bounds.", &undone.sql));
+            all.insert(place, of("The column would leave its bounds.", &undone.sql));
         }
         (all.concat(), freed.is_some())
     }

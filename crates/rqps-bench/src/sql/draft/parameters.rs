@@ -87,7 +87,7 @@ impl<'a> Parameters<'a> {
 
     /// The parameter for a value of a statement.
     pub(super) fn of(&mut self, values: &StatementValues<'_>, value: usize) -> Parameter {
-        use ValueGuess::{Array, Column, Fixed, Member, Pattern, Step, Stored, Year};
+        use ValueGuess::{Array, Column, Fixed, Member, Neutral, Pattern, Step, Stored, Year};
         let (found, tables) = (self.found, self.tables);
         let type_name = values.statement.types.get(value).map_or("", String::as_str);
         let seen = values.statement.seen.get(value).map(String::as_str);
@@ -110,16 +110,25 @@ impl<'a> Parameters<'a> {
             Array(table, column) => array(&tables[*table], *column),
             Year(table, column) => year(&tables[*table], *column),
             Step(..) if is_number(type_name) || type_name.is_empty() => list("1", "a step"),
+            Neutral(values) if fits(values, type_name) => {
+                list(values, "the column would leave its bounds with another")
+            }
             Member(table, column) => match found.members.get(&(*table, *column)) {
                 Some(keys) if !keys.is_empty() && type_name == "text" => {
                     of_column(&ColumnValues::Sample(keys.clone()), type_name, "its members")
                 }
                 _ => list(if type_name == "integer" { "0" } else { "\"a\"" }, "a member"),
             },
-            Fixed(values) => list(values, "assumed"),
+            Fixed(values) if fits(values, type_name) => list(values, "assumed"),
             ValueGuess::Limit => list("10", "rows"),
             ValueGuess::Offset => list("0, 10", "rows to pass over"),
-            _ => unknown(type_name, "rqps cannot infer it"),
+            _ => match found.labels.get(type_name) {
+                Some(labels) => {
+                    let labels = ColumnValues::Sample(labels.clone());
+                    of_column(&labels, type_name, "EDIT: rqps cannot infer it")
+                }
+                None => unknown(type_name, "rqps cannot infer it"),
+            },
         }
     }
 
@@ -427,6 +436,19 @@ fn is_number(type_name: &str) -> bool {
             .contains(&name.as_str())
 }
 
+/// True if values, as TOML, are of a type; on MySQL nothing tells the type.
+fn fits(values: &str, type_name: &str) -> bool {
+    let is_text = values.starts_with('"');
+    match type_name {
+        "" | "text" | "character varying" | "character" | "name" | "interval" => true,
+        "uuid" | "inet" | "cidr" | "boolean" => false,
+        name if name == "date" || name.starts_with("time") => values.starts_with("\"20"),
+        name if name.ends_with("[]") || name.starts_with("json") => values == "\"{}\"",
+        "tsquery" | "tsvector" | "regconfig" | "bytea" => is_text && values != "\"{}\"",
+        name => is_number(name) && !is_text,
+    }
+}
+
 /// A parameter for a value whose column is unknown.
 fn unknown(type_name: &str, why: &str) -> Parameter {
     let lower = type_name.to_lowercase();
@@ -442,6 +464,18 @@ fn unknown(type_name: &str, why: &str) -> Parameter {
         "json" | "jsonb" => "{ kind = \"list\", values = [\"{}\"] }",
         "uuid" => "{ kind = \"text\", template = \"########-####-4###-8###-############\" }",
         "inet" | "cidr" => "{ kind = \"list\", values = [\"127.0.0.1\"] }",
+        "macaddr" => "{ kind = \"list\", values = [\"08:00:2b:01:02:03\"] }",
+        name if name.ends_with("multirange") => "{ kind = \"list\", values = [\"{}\"] }",
+        name if name.ends_with("range") => "{ kind = \"list\", values = [\"empty\"] }",
+        "point" => "{ kind = \"list\", values = [\"(0,0)\"] }",
+        "box" | "lseg" | "path" => "{ kind = \"list\", values = [\"((1,1),(0,0))\"] }",
+        "polygon" => "{ kind = \"list\", values = [\"((0,0),(1,1),(1,0))\"] }",
+        "circle" => "{ kind = \"list\", values = [\"<(0,0),1>\"] }",
+        "line" => "{ kind = \"list\", values = [\"{1,-1,0}\"] }",
+        "jsonpath" => "{ kind = \"list\", values = [\"$\"] }",
+        "regconfig" => "{ kind = \"list\", values = [\"simple\"] }",
+        "regclass" => "{ kind = \"list\", values = [\"pg_class\"] }",
+        "pg_lsn" => "{ kind = \"list\", values = [\"0/0\"] }",
         name if is_number(name) && name.contains("int") => {
             "{ kind = \"uniform\", from = 1, to = 1000 }"
         }
@@ -549,6 +583,34 @@ mod tests {
         let files = parameters.into_files();
         let text = "\"room\",\"place\"\n\"1\",\"40\"\n\"9\",\"a\"\"b\"\n".to_owned();
         assert_eq!(files, [DraftFile { name: "shop-keys-1-shelf.csv".to_owned(), text }]);
+    }
+
+    #[test]
+    fn a_value_is_of_the_type_that_the_server_tells() {
+        let labels = BTreeMap::from([("public.rating".to_owned(), vec!["PG".to_owned()])]);
+        let found = DatabaseSurvey { labels, ..DatabaseSurvey::default() };
+        let of = |guess: ValueGuess, type_name: &str| {
+            let statement =
+                TopStatement { types: vec![type_name.to_owned()], ..TopStatement::default() };
+            let meaning = Meaning { guesses: vec![guess], ..Meaning::default() };
+            let (statement, meaning) = (&statement, &meaning);
+            let values = StatementValues { number: 1, statement, meaning, together: &[] };
+            Parameters::new(&found, "shop").of(&values, 0).value
+        };
+        for (guess, type_name, want) in [
+            (ValueGuess::Fixed("1"), "integer", "values = [1]"),
+            (ValueGuess::Fixed("1"), "date", "kind = \"date\""),
+            (ValueGuess::Fixed("\"2024-01-01\""), "date", "values = [\"2024-01-01\"]"),
+            (ValueGuess::Fixed("\"{}\""), "tsrange", "values = [\"empty\"]"),
+            (ValueGuess::Fixed("\"{}\""), "text[]", "values = [\"{}\"]"),
+            (ValueGuess::Fixed("\"month\""), "text", "values = [\"month\"]"),
+            (ValueGuess::Unknown, "public.rating", "values = [\"PG\"]"),
+            (ValueGuess::Unknown, "box", "values = [\"((1,1),(0,0))\"]"),
+            (ValueGuess::Neutral("1"), "numeric", "values = [1]"),
+        ] {
+            let value = of(guess.clone(), type_name);
+            assert!(value.contains(want), "{guess:?} {type_name}: {value}");
+        }
     }
 
     #[test]

@@ -282,6 +282,14 @@ pub(super) const ARGUMENTS: &[(&[&str], usize, &str)] = &[
     (&["CONVERT_TZ"], 1, "\"+00:00\""),
     (&["CONVERT_TZ"], 2, "\"+00:00\""),
     (&["MAKE_INTERVAL"], 0, "1"),
+    (&["SYSTEM", "BERNOULLI"], 0, "10"),
+    (&["INT4RANGE", "INT8RANGE", "NUMRANGE"], 0, "1"),
+    (&["INT4RANGE", "INT8RANGE", "NUMRANGE"], 1, "10"),
+    (&["DATERANGE", "TSRANGE", "TSTZRANGE"], 0, "\"2024-01-01\""),
+    (&["DATERANGE", "TSRANGE", "TSTZRANGE"], 1, "\"2025-01-01\""),
+    (&["MAKE_DATE", "MAKE_TIMESTAMP", "MAKE_TIMESTAMPTZ"], 0, "2024"),
+    (&["MAKE_DATE", "MAKE_TIMESTAMP", "MAKE_TIMESTAMPTZ", "MAKE_TIME"], 1, "1"),
+    (&["MAKE_DATE", "MAKE_TIMESTAMP", "MAKE_TIMESTAMPTZ", "MAKE_TIME"], 2, "1"),
 ];
 
 // The meaning of values in statements from a server's statistics.
@@ -299,6 +307,9 @@ pub(super) enum ValueGuess {
     Array(usize, usize),
     /// What is added to or subtracted from a column that the statement changes.
     Step(usize, usize),
+    /// By what an UPDATE multiplies a column, or what it appends: the value that changes nothing,
+    /// as TOML.
+    Neutral(&'static str),
     /// The year of a value of a column.
     Year(usize, usize),
     /// The name of a member of a document in a column.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::keys::outgrown;
 use super::operands::{Operand, Operands};
 use super::ranges::{Meaning, Relation, RowOfValues, ValueGuess};
 use super::survey::{DatabaseSurvey, TableFacts, TopStatement};
@@ -67,6 +68,9 @@ pub(super) fn learn_columns(
             {
                 learn(&mut found.tables[table], column);
             }
+        }
+        if let Some((table, columns)) = outgrown(&found.tables, &statement) {
+            columns.into_iter().for_each(|column| learn(&mut found.tables[table], column));
         }
     }
 }
@@ -366,13 +370,22 @@ impl<'a> TokenTree<'a> {
 
     /// The statement with other texts in the places of some tokens.
     pub(super) fn with(&self, other: impl Fn(usize) -> Option<String>) -> String {
-        let (mut sql, mut from) = (String::new(), 0);
-        for (at, node) in self.nodes.iter().enumerate() {
-            if let Some(text) = other(at) {
-                sql.push_str(&self.sql[from..node.begin]);
-                sql.push_str(&text);
-                from = node.end;
-            }
+        self.with_parts(|at| Some((at + 1, other(at)?)))
+    }
+
+    /// The statement with other texts in the places of some parts: `other` gets the first token of
+    /// each, and tells the one after the last.
+    pub(super) fn with_parts(&self, other: impl Fn(usize) -> Option<(usize, String)>) -> String {
+        let (mut sql, mut from, mut at) = (String::new(), 0, 0);
+        while let Some(node) = self.nodes.get(at) {
+            let Some((after, text)) = other(at) else {
+                at += 1;
+                continue;
+            };
+            sql.push_str(&self.sql[from..node.begin]);
+            sql.push_str(&text);
+            from = self.nodes[after - 1].end;
+            at = after;
         }
         sql + &self.sql[from..]
     }
@@ -530,6 +543,12 @@ mod tests {
         check("SELECT coalesce(city, $1) FROM customer", &[ValueGuess::Column(1, 1)]);
         check("UPDATE orders SET id = id + $1", std::slice::from_ref(&step));
         check("UPDATE orders SET id = id - $1 WHERE id >= $2", &[step.clone(), step]);
+        let neutral = ["\"\"", "1", "1"].map(ValueGuess::Neutral);
+        check("UPDATE orders SET day = day || $1, id = id * $2, a = round(id * $3)", &neutral);
+        check(
+            "SELECT make_date($1, 1, 1) FROM orders TABLESAMPLE SYSTEM ($2)",
+            &[Fixed("2024"), Fixed("10")],
+        );
     }
 
     #[test]

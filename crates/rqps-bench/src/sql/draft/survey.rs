@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::digests;
-use super::keys::{self, with_own_key};
+use super::keys::{self, PLENTY, with_own_key};
 use super::ranges::ValueGuess;
 use super::statements::{
     NodeKind, OWN, TokenTree, bare, holds_text, is_of_tables, learn_columns, meaning, plain,
@@ -38,6 +38,9 @@ const COUNTED_ROWS: u64 = 1_000_000;
 
 /// Most attempts at casts of a statement.
 const CASTS: usize = 8;
+
+/// Most values of a statement that are tried as numbers.
+const MOST_NUMBERS: usize = 40;
 
 /// Surveys a database.
 ///
@@ -81,12 +84,21 @@ pub fn survey(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<DatabaseSur
     }
     if dialect == Dialect::Postgres {
         learn_members(ask, &mut found);
+        for row in ask(LABELS).unwrap_or_default() {
+            if let [Some(name), Some(label)] = row.as_slice() {
+                found.labels.entry(name.clone()).or_default().push(label.clone());
+            }
+        }
     }
     for (table, name) in found.tables.iter_mut().zip(drafted) {
         table.name = name;
     }
     Ok(found)
 }
+
+/// The values of enumerations.
+const LABELS: &str = "SELECT enumtypid::regtype::text, enumlabel FROM pg_enum \
+                      ORDER BY 1, enumsortorder";
 
 /// The relations that the login finds without a schema. No operator and no function that somebody
 /// could have made.
@@ -437,11 +449,7 @@ fn prepare_any(
     let mut fault = first.clone();
     for _ in 0..CASTS {
         let cast = match untyped(&fault) {
-            Some(number) => {
-                let tree = TokenTree::of(statement);
-                let is_it = |at: usize| tree.value(at) == Some(number);
-                tree.with(|at| is_it(at).then(|| format!("{}::text", tree.text(at))))
-            }
+            Some(number) => cast(statement, number, "text"),
             // The server knows no type for two values that are added, as in
             // BETWEEN $1 AND $2 + $3.
             None => with_casts(statement, tables),
@@ -455,7 +463,50 @@ fn prepare_any(
             Err(why) => fault = why,
         }
     }
-    Err(first)
+    prepare_with_numbers(ask, tables, statement, fault).map_err(|_| first)
+}
+
+/// Has Postgres prepare a statement in which some values were numbers: without a cast they are
+/// texts, as in `sum(CASE WHEN … THEN $1 ELSE $2 END)` and `current_date - $1`.
+fn prepare_with_numbers(
+    ask: &mut AskDatabase<'_>,
+    tables: &[TableFacts],
+    statement: &mut TopStatement,
+    mut fault: String,
+) -> Result<(), String> {
+    let guesses = meaning(statement, tables).guesses;
+    let may_be_number = |guess: &ValueGuess| match guess {
+        ValueGuess::Unknown => true,
+        ValueGuess::Fixed(values) => !values.starts_with('"'),
+        _ => false,
+    };
+    let open: Vec<usize> =
+        (0..guesses.len()).filter(|number| may_be_number(&guesses[*number])).collect();
+    let mut all = statement.clone();
+    for number in open.into_iter().take(MOST_NUMBERS) {
+        all.sql = cast(&all, number, "integer");
+        let one = cast(statement, number, "integer");
+        match prepare(ask, &one) {
+            Ok(()) => {
+                statement.sql = one;
+                return Ok(());
+            }
+            // The server finds the next fault, which is not that of the number.
+            Err(why) if why != fault && !why.contains("integer") => {
+                (statement.sql, fault) = (one, why);
+            }
+            Err(_) => {}
+        }
+    }
+    statement.sql = all.sql;
+    prepare(ask, &statement.sql)
+}
+
+/// A statement with a cast of one value.
+fn cast(statement: &TopStatement, number: usize, type_name: &str) -> String {
+    let tree = TokenTree::of(statement);
+    let is_it = |at: usize| tree.value(at) == Some(number);
+    tree.with(|at| is_it(at).then(|| format!("{}::{type_name}", tree.text(at))))
 }
 
 /// The number, from 0, of the value of which Postgres does not find the type.
@@ -490,6 +541,8 @@ pub struct DatabaseSurvey {
     pub(super) rows: BTreeMap<(usize, Vec<usize>), Vec<Vec<String>>>,
     /// Names of members of documents, by table and column.
     pub(super) members: BTreeMap<(usize, usize), Vec<String>>,
+    /// Values of each enumeration.
+    pub(super) labels: BTreeMap<String, Vec<String>>,
     /// Facts that could not be read.
     pub(super) notes: Vec<String>,
     /// Statements that are left out, each with its reason.
@@ -632,9 +685,15 @@ impl ColumnFacts {
         match (&self.values, self.is_whole(), self.longest) {
             (ColumnValues::Whole(_, most), ..) => self.most_of_type().saturating_sub(*most),
             (_, true, _) => self.most_of_type(),
+            _ if self.type_name.eq_ignore_ascii_case("year") => 100,
             (_, false, Some(digits)) => 10_i64.saturating_pow(digits),
             _ => i64::MAX,
         }
+    }
+
+    /// True for a column of few numbers without a sign.
+    pub(super) fn is_narrow_unsigned(&self) -> bool {
+        self.type_name.contains("unsigned") && self.room_to_count() < PLENTY
     }
 
     /// About how many values the column can still get.
@@ -663,5 +722,40 @@ impl ColumnFacts {
         } else {
             i64::MAX >> (64 - bits)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asks a server that complains of the first of these parts that a statement has.
+    fn prepared_by(faults: &[(&str, &str)], sql: &str) -> Result<String, String> {
+        let mut ask = |sql: &str| match faults.iter().find(|(part, _)| sql.contains(part)) {
+            Some((_, fault)) => Err((*fault).to_owned()),
+            None => Ok(Vec::new()),
+        };
+        let mut statement = TopStatement { sql: sql.to_owned(), ..TopStatement::default() };
+        prepare_any(&mut ask, &[], &mut statement).map(|()| statement.sql)
+    }
+
+    #[test]
+    fn values_that_must_be_numbers_are_cast() {
+        let sum = ("THEN $1 ", "function sum(text) does not exist");
+        let date = ("day > current_date - $4 ", "operator does not exist: date > integer");
+        let sql = "SELECT sum(CASE WHEN a THEN $1 ELSE $2 END) WHERE day > current_date - $4 ";
+        let want = sql.replace("$1", "$1::integer");
+        assert_eq!(prepared_by(&[sum], sql), Ok(want.clone()));
+        // The second fault speaks of integers itself: all are cast.
+        let all = want.replace("$2", "$2::integer").replace("$4", "$4::integer");
+        assert_eq!(prepared_by(&[sum, date], sql), Ok(all));
+        let other = ("day > current_date - $4 ", "operator is not unique: date + unknown");
+        assert_eq!(prepared_by(&[sum, other], sql), Ok(want.replace("$4", "$4::integer")));
+        // The server complains of two places in the same words.
+        let twice = [("day + $1 ", other.1), ("day + $2 ", other.1)];
+        let want = "SELECT day + $1::integer , day + $2::integer ".to_owned();
+        assert_eq!(prepared_by(&twice, "SELECT day + $1 , day + $2 "), Ok(want));
+        let none = [("nothing", "column \"nothing\" does not exist")];
+        assert!(prepared_by(&none, "SELECT nothing + $1").is_err());
     }
 }

@@ -2,8 +2,11 @@
 
 use super::operands::widened;
 use super::ranges::ValueGuess;
-use super::statements::{TokenTree, bare};
+use super::statements::{NodeKind, TokenTree, bare};
 use super::survey::TableFacts;
+
+/// Rows of assignments are none of VALUES.
+const ASSIGNED: usize = usize::MAX;
 
 /// The table that a statement inserts into or changes.
 pub(super) struct Target<'a> {
@@ -95,6 +98,11 @@ impl<'a> Target<'a> {
         }
         let before = begin.checked_sub(1)?;
         if self.assignments.is_some_and(|(from, to)| (from..to).contains(&begin)) {
+            let is_factor =
+                tree.operator(before).is_some_and(|(_, sign)| ["*", "/"].contains(&sign));
+            if is_factor && tree.nodes[begin].parent.is_some() {
+                return Some((ASSIGNED, ValueGuess::Neutral("1")));
+            }
             return self.assigned(tree, (begin, end));
         }
         let ends = |limit: usize| end + 1 == limit || tree.is_sign(end + 1, ",");
@@ -128,8 +136,6 @@ impl<'a> Target<'a> {
         tree: &TokenTree<'_>,
         (begin, end): (usize, usize),
     ) -> Option<(usize, ValueGuess)> {
-        /// Rows of assignments are none of VALUES.
-        const ASSIGNED: usize = usize::MAX;
         let (_, to) = self.assignments?;
         let (first, sign) = tree.operator(begin.checked_sub(1)?)?;
         let ends = end + 1 == to || tree.is_sign(end + 1, ",");
@@ -141,6 +147,11 @@ impl<'a> Target<'a> {
         let guess = match sign {
             "=" => ValueGuess::Stored(self.table, column),
             "+" | "-" if self.is_counted(tree, name_at) => ValueGuess::Step(self.table, column),
+            "*" | "/" if self.is_counted(tree, name_at) => ValueGuess::Neutral("1"),
+            "||" if self.is_counted(tree, name_at) => {
+                let is_document = self.facts.columns[column].type_name.starts_with("json");
+                ValueGuess::Neutral(if is_document { "\"{}\"" } else { "\"\"" })
+            }
             _ => return None,
         };
         Some((ASSIGNED, guess))
@@ -156,6 +167,35 @@ impl<'a> Target<'a> {
         let is_same =
             assigned.zip(tree.name(at)).is_some_and(|(one, other)| one.eq_ignore_ascii_case(other));
         is_same && tree.is_sign(begin - 1, "=")
+    }
+
+    /// What the statement assigns to columns that grow by it each time, as in `a = a * 1.1` and
+    /// `a = concat(a, 'x')`: the column, the first token and the one after the last.
+    pub(super) fn grown(&self, tree: &TokenTree<'_>) -> Vec<(usize, usize, usize)> {
+        let (from, to) = self.assignments.unwrap_or_default();
+        let of_item = |(begin, end): (usize, usize)| {
+            let sign = (begin..end).find(|at| tree.is_sign(*at, "="))?;
+            let name = tree.name(sign.checked_sub(1)?)?;
+            let column = self.facts.column(name)?;
+            let is_own =
+                |at: &usize| tree.name(*at).is_some_and(|it| it.eq_ignore_ascii_case(name));
+            // A factor or a text that is a value of the draft changes nothing.
+            let is_literal =
+                |at: usize| tree.nodes.get(at).map(|it| it.kind) == Some(NodeKind::Literal);
+            let grows = |at: usize| match tree.operator(at) {
+                Some((first, "*" | "||")) => {
+                    is_literal(at + 1) || is_literal(first.wrapping_sub(1))
+                }
+                // Taken away again, it could go below zero: others change the rows meanwhile.
+                Some((first, "+")) if self.facts.columns[column].is_narrow_unsigned() => {
+                    first.checked_sub(1).is_some_and(|at| self.is_counted(tree, at))
+                }
+                _ => tree.is_any(at, &["CONCAT", "CONCAT_WS"]),
+            };
+            let is_grown = (sign + 1..end).any(|at| is_own(&at)) && (sign + 1..end).any(grows);
+            is_grown.then_some((column, sign + 1, end))
+        };
+        tree.items(from, to).into_iter().filter_map(of_item).collect()
     }
 
     /// The signs by which the statement adds to columns or subtracts from them, and the column.
