@@ -130,6 +130,12 @@ pub(super) fn found(name: &str) -> Result<PathBuf, String> {
             return absolute.map_err(|error| format!("find {}: {error}", candidate.display()));
         }
     }
+    if Path::new(name).is_file() {
+        return Err(format!(
+            "{name} is no Lua script: their names end with .lua\nhint: a file of statements runs \
+             as a script of pgbench: --bench pgbench:FILE"
+        ));
+    }
     Err(format!(
         "{with_end} was not found\nhint: install sysbench for its scripts; `--bench sysbench` has \
          native steps"

@@ -67,6 +67,7 @@ fn what_cannot_be_run_is_refused_with_the_way_out() {
     }
     let folder = scripts();
     fs::write(folder.path().join("compiled.lua"), b"\x1bLJ\x02").unwrap();
+    fs::write(folder.path().join("queries.sql"), "SELECT 1;\n").unwrap();
     fs::write(folder.path().join("broken.lua"), "function event()\n  local = 3\nend\n").unwrap();
     fs::write(folder.path().join("still.lua"), "sysbench.cmdline.options = {}\n").unwrap();
     fs::write(folder.path().join("reach.lua"), "os.execute('true')\nfunction event() end\n")
@@ -81,6 +82,7 @@ fn what_cannot_be_run_is_refused_with_the_way_out() {
     let worse = "function event() end\nfunction help() error(\"no help today\") end\n";
     fs::write(folder.path().join("worse.lua"), worse).unwrap();
     let cases: &[(&str, &[&str], &[&str])] = &[
+        ("queries.sql", &[], &["queries.sql is no Lua script", "--bench pgbench:FILE"]),
         ("walk.lua", &["--foo=1"], &["walk.lua has no option `--foo`; it has flag, many, size"]),
         ("walk.lua", &["--threads=8"], &["`--threads=8` is `--clients 8` here"]),
         ("walk.lua", &["--time=60"], &["`--time=60` is `--set seconds=60` here"]),

@@ -624,8 +624,13 @@ end
 -- Globals of older versions -----------------------------------------------------------------------
 
 _G.ffi, _G.bit, _G.jit = ffi, bit, require("jit")
-sb_rand, sb_rand_uniform, sb_rand_gaussian = rand.default, rand.uniform, rand.gaussian
-sb_rand_special, sb_rand_str = rand.special, rand.string
+-- Version 0.5 took numbers that are texts, as its options are.
+local function of_numbers(draw)
+  return function(from, to) return draw(tonumber(from), tonumber(to)) end
+end
+sb_rand, sb_rand_uniform = of_numbers(rand.default), of_numbers(rand.uniform)
+sb_rand_gaussian, sb_rand_special = of_numbers(rand.gaussian), of_numbers(rand.special)
+sb_rand_str = rand.string
 function sb_rnd() return tonumber(rand.uniform_uint64() % 4294967296ULL) end
 function sb_rand_uniq(from, to)
   return from + rand.unique() % (to - from + 1)

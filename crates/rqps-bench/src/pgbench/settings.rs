@@ -243,6 +243,7 @@ const OPTIONS: &[PgbenchOption] = &[
     option(' ', "log-prefix", Answer::Idle(true)),
     option(' ', "failures-detailed", Answer::Idle(false)),
     option(' ', "verbose-errors", Answer::Idle(false)),
+    option(' ', "exit-on-abort", Answer::Idle(false)),
     option('q', "quiet", Answer::Idle(false)),
     option('h', "host", Answer::Refused(true, SERVER)),
     option('p', "port", Answer::Refused(true, SERVER)),
