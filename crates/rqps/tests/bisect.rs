@@ -407,6 +407,8 @@ fn an_end_that_does_not_build_is_built_once() {
     check(&line, &[lacks, "failed to bisect"]);
     commit_all(&path, &[("sqlite3.c", "More".to_owned(), "#error more\n".to_owned())]);
     check(&line, &["checking what", "cannot be measured: the build exited", "failed to bisect"]);
+    commit_all(&path, &[("notes.md", "Tell".to_owned(), String::new())]);
+    check(&line, &["the commits change only files that no build of sqlite depends on"]);
 }
 
 /// Number of commits, of which one is slow.

@@ -147,7 +147,11 @@ fn commits(
         .iter()
         .map(|commit| version(commit, format!("{dbms}-{}", commit.id.get(..10).unwrap_or(""))));
     let last = version(last, candidate.label.clone());
-    Ok(std::iter::once(first).chain(inner).chain([last]).collect())
+    let all: Vec<BisectedVersion> = std::iter::once(first).chain(inner).chain([last]).collect();
+    if all.iter().all(|version| version.mass == 0.0) {
+        bail!("{}: the commits change only files that no build of {dbms} depends on", doing());
+    }
+    Ok(all)
 }
 
 fn about(commit: &Commit) -> String {
