@@ -234,7 +234,7 @@ fn other_work(targets: &[TargetResult], counters: &[Vec<MovedCounter>]) -> Vec<B
         if !found.is_empty() && plans(target).as_ref() == Some(&baseline) {
             let analyzed = analyzed(&targets[0], target);
             let hint = if analyzed.is_empty() {
-                "EXPLAIN (ANALYZE, BUFFERS) of the statement on both servers shows where."
+                "EXPLAIN ANALYZE of the statement on both servers shows where."
             } else {
                 "EXPLAIN (ANALYZE, BUFFERS) after the load:"
             };
