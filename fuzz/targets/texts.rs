@@ -116,7 +116,9 @@ fn has_none_of_never(dialect: Dialect, sql: &[u8]) {
     let codes = way(&mut SqlLexer::new(dialect), sql);
     let mut words = vec![String::new()];
     for (byte, is_code) in sql.iter().zip(codes) {
-        if is_code && (byte.is_ascii_alphanumeric() || *byte == b'_') {
+        // `OUTFILE$` and `OUTFILEé` are names.
+        let is_letter = byte.is_ascii_alphanumeric() || b"_$".contains(byte) || !byte.is_ascii();
+        if is_code && is_letter {
             words.last_mut().expect("a word").push(byte.to_ascii_uppercase().into())
         } else {
             words.push(String::new())

@@ -14,6 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
@@ -159,6 +160,7 @@ pub struct Warden {
     server: u32,
     said: Arc<Said>,
     private_folder: Option<PathBuf>,
+    log: PathBuf,
     /// Shared memory of the server, and its user.
     memory: (BTreeSet<SharedPiece>, u32),
     /// The time before it was started.
@@ -225,8 +227,9 @@ impl Warden {
         }
         let commands = child.stdin.take();
         let memory = (BTreeSet::new(), job.uid());
-        let private_folder = job.private_folder.clone();
-        let mut warden = Warden { child, commands, server: 0, said, private_folder, memory, begun };
+        let (private_folder, log) = (job.private_folder.clone(), job.log.clone());
+        let mut warden =
+            Warden { child, commands, server: 0, said, private_folder, log, memory, begun };
         let mut line = serde_json::to_string(job).map_err(io::Error::other).map_err(fault)?;
         line.push('\n');
         // If the warden is gone already, what it said explains it better than "broken pipe".
@@ -369,13 +372,18 @@ impl Warden {
         Ok(self.has_exited().unwrap_or_default())
     }
 
-    /// Ends what a killed warden has left of its process group. The server ends with its warden,
-    /// but its children may not. Until the warden is waited for, nobody else has a group of its id.
+    /// Ends what a killed warden has left of its process group, and who writes to the log of the
+    /// server. The server ends with its warden, but its children may not: those of Postgres have
+    /// groups of their own, and do not see its end while they are paused. Until the warden is
+    /// waited for, nobody else has a group of its id.
     fn end_orphans(&self) {
         let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(group) = group {
             // There may be none left.
             let _ = rustix::process::kill_process_group(group, Signal::KILL);
+        }
+        for pid in tree::all_processes().filter(|pid| writes_to(*pid, &self.log)) {
+            let _ = send(pid, Signal::KILL, "SIGKILL");
         }
     }
 
@@ -514,6 +522,14 @@ pub(super) fn send(pid: u32, signal: Signal, name: &'static str) -> Result<(), P
     }
 }
 
+/// True if the standard output or error of a process goes to this file.
+fn writes_to(pid: u32, log: &Path) -> bool {
+    let identity = |path: &Path| fs::metadata(path).map(|it| (it.dev(), it.ino())).ok();
+    let log = identity(log);
+    let is_log = |fd| identity(Path::new(&format!("/proc/{pid}/fd/{fd}"))) == log;
+    log.is_some() && [1, 2].into_iter().any(is_log)
+}
+
 // Stops the processes of a tree from running and lets them run again, many times a second: by
 // handles of the processes, so that a signal never meets another process with an old number.
 
@@ -532,10 +548,13 @@ impl ProcessFreezer {
         freezer
     }
 
-    /// Looks again who belongs to it: a fraction of a millisecond. What has ended is left out.
+    /// Looks again who belongs to it: a fraction of a millisecond. What has ended is left out; what
+    /// has lost its root runs again, because nobody else lets it.
     pub fn refresh(&mut self) {
         let now = tree::processes(self.root).unwrap_or_default();
-        self.members.retain(|(pid, _)| now.contains(pid));
+        self.members
+            .extract_if(.., |(pid, _)| !now.contains(pid))
+            .for_each(|member| signal(&member, Signal::CONT));
         for pid in now {
             if self.members.iter().any(|(known, _)| *known == pid) {
                 continue;
@@ -649,5 +668,25 @@ mod tests {
         child.wait().unwrap();
         all = ProcessFreezer::of(pids[0]);
         assert!(all.members.is_empty());
+    }
+
+    /// The root was killed while its children stood: they run on when the tree is looked at again.
+    #[test]
+    fn what_has_lost_its_root_does_not_stand_for_ever() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 60 & echo $!; wait"]).stdout(Stdio::piped());
+        let mut root = command.spawn().unwrap();
+        let mut line = String::new();
+        let output = std::io::BufReader::new(root.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut { output }, &mut line).unwrap();
+        let child: u32 = line.trim().parse().unwrap();
+        let mut all = ProcessFreezer::of(root.id());
+        all.freeze();
+        until(child, true);
+        root.kill().unwrap();
+        root.wait().unwrap();
+        all.refresh();
+        until(child, false);
+        send(child, Signal::KILL, "SIGKILL").unwrap();
     }
 }

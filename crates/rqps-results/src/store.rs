@@ -63,6 +63,19 @@ impl ResultSet {
         Ok(set)
     }
 
+    /// This host as the set in `dir` knows it: a kernel numbers disks anew at each start, so the
+    /// disk that was `sda` may be `sdb` now. No block of this start may have been measured on the
+    /// other one.
+    pub fn since_restart(dir: &Path, host: Host, boot: Option<&str>) -> Host {
+        let set = ResultSet { folder: dir.to_owned() };
+        let (Ok(there), Ok(gate)) = (set.host(), set.gate()) else { return host };
+        let boots = gate.iter().flat_map(|gate| &gate.blocks).filter_map(|it| it.session.as_ref());
+        let is_restarted = boot.is_some() && boots.into_iter().all(|it| it.boot.as_deref() != boot);
+        let kinds = [&there, &host].map(|host| host.disk.as_deref().map(kind_of_disk));
+        let disk = if is_restarted && kinds[0] == kinds[1] { there.disk } else { host.disk };
+        Host { disk, ..host }
+    }
+
     /// Opens `dir` for the results of a plan whose blocks several hosts measure, and makes it where
     /// it is missing. Facts of the hosts come with their blocks: [`ResultSet::add_host`].
     ///
@@ -384,6 +397,12 @@ fn check_name(name: &str, what: &str) -> Result<(), ResultsError> {
 }
 
 /// Names of the facts in which two hosts differ, for an error text.
+/// The name of a block device without what numbers it: `nvmenp` of `nvme0n1p2`, `sd` of `sda1`.
+fn kind_of_disk(name: &str) -> String {
+    let lettered = ["xvd", "sd", "vd", "hd"].into_iter().find(|kind| name.starts_with(kind));
+    lettered.map_or_else(|| name.replace(|c: char| c.is_ascii_digit(), ""), str::to_owned)
+}
+
 fn differing_facts(a: &Host, b: &Host) -> String {
     let facts = |host: &Host| serde_json::to_value(host).unwrap_or_default();
     let (a, b) = (facts(a), facts(b));

@@ -25,7 +25,7 @@ use rqps_model::benchmark::{
 };
 use rqps_model::build::{BuildSource, Dbms, Manifest, Version};
 use rqps_model::gate::*;
-use rqps_model::host::{Host, Tuning, fingerprint};
+use rqps_model::host::{Host, Session, Tuning, fingerprint};
 use rqps_model::metric::Metric;
 use rqps_model::row_digest::RowsRecord;
 use rqps_model::run::*;
@@ -670,6 +670,29 @@ fn check_refusal<T>(result: Result<T, ResultsError>, expected: &[&str]) {
     for part in expected {
         assert!(text.contains(part), "`{part}` is not in: {text}");
     }
+}
+
+/// A kernel may number the disks anew when the host starts: a plan goes on, unless a block of this
+/// start was measured on the other disk.
+#[test]
+fn a_disk_that_a_restart_numbered_anew_is_the_same() {
+    let (_folder, set) = scratch_set();
+    let dir = set.folder();
+    let known = |boot: Option<&str>, disk: &str| {
+        let now = Host { disk: Some(disk.to_owned()), ..host() };
+        ResultSet::since_restart(dir, now, boot).disk.unwrap()
+    };
+    assert_eq!(known(Some("1"), "vdb1"), "vda", "no block is there yet");
+    let session = Session { boot: Some("1".to_owned()), ..Session::default() };
+    let blocks = vec![BlockRecord { session: Some(session), ..BlockRecord::default() }];
+    set.write_gate(&HostLog { format: GATE_FORMAT, blocks, ..HostLog::default() }).unwrap();
+    assert_eq!(known(Some("1"), "vdb1"), "vdb1", "another disk of the same start");
+    assert_eq!(known(None, "vdb1"), "vdb1", "the kernel names no starts");
+    assert_eq!(known(Some("2"), "vdb1"), "vda");
+    assert_eq!(known(Some("2"), "nvme0n1"), "nvme0n1", "a disk of another kind");
+    let other = tempfile::tempdir().unwrap();
+    let now = ResultSet::since_restart(other.path(), host(), Some("2"));
+    assert_eq!(now, host(), "no results are there yet");
 }
 
 #[test]

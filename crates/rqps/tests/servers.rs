@@ -275,6 +275,21 @@ fn a_server_of_a_killed_warden_is_killed_too_with_its_children() {
     wait_until("its children are gone", || tree.iter().all(|pid| state(*pid).is_none()));
 }
 
+/// As those of Postgres: in a session of their own, and paused, so they do not see that their
+/// server is gone.
+#[test]
+fn paused_children_of_a_killed_warden_are_killed_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "setsid sleep 1000 & sleep 1000";
+    let mut warden = Warden::spawn(&shell(script, folder.path()), Path::new(RQPS)).unwrap();
+    wait_until("all are there", || warden.tree().len() == 3);
+    let tree = warden.tree();
+    warden.pause().unwrap();
+    kill_9(parent_of(warden.server_pid()).unwrap());
+    warden.stop(StopSignal::Term, PATIENCE).unwrap();
+    wait_until("its children are gone", || tree.iter().all(|pid| state(*pid).is_none()));
+}
+
 #[test]
 fn shared_memory_of_a_killed_warden_is_removed_once_its_children_end() {
     let name = "shared_memory_of_a_killed_warden_is_removed_once_its_children_end";
@@ -289,7 +304,7 @@ fn shared_memory_of_a_killed_warden_is_removed_once_its_children_end() {
                memory = mmap.mmap(file.fileno(), 0)\nparent = os.getppid()\n\
                while os.getppid() == parent: time.sleep(0.01)\ntime.sleep(0.3)\n";
     fs::write(folder.path().join("map.py"), map).unwrap();
-    let script = format!("setsid python3 map.py {list} & sleep 1000");
+    let script = format!("setsid python3 map.py {list} >/dev/null 2>&1 & sleep 1000");
     let mut warden = Warden::spawn(&shell(&script, folder.path()), Path::new(RQPS)).unwrap();
     let maps = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     wait_until("it is mapped", || warden.tree().iter().any(|pid| maps(pid).contains(&list)));

@@ -342,13 +342,11 @@ fn open(
     let plan = &options.plan;
     let folders =
         WorkFolders::open(reservation, (&options.out, options.work.as_deref()), &options.mark_key)?;
-    let facts = host::read(&folders.target(""));
-    let session = Session {
-        host: fingerprint(&facts),
-        boot: host::boot(),
-        started: clock::now_rfc3339(),
-        node: None,
-    };
+    let (facts, boot) = (host::read(&folders.target("")), host::boot());
+    let disk = facts.disk.clone();
+    let facts = ResultSet::since_restart(&options.out, facts, boot.as_deref());
+    let session =
+        Session { host: fingerprint(&facts), boot, started: clock::now_rfc3339(), node: None };
     // A folder that holds results of this plan already is continued.
     let results = ResultSet::create(&options.out, &file::text_in(&options.out, plan)?, &facts)?;
     let spinner = match plan.workload.idle {
@@ -361,7 +359,7 @@ fn open(
         folders,
         results,
         session,
-        disk: facts.disk.clone(),
+        disk,
         memory_bytes: facts.memory_bytes,
         spinner,
         clients,

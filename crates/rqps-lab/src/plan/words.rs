@@ -1,5 +1,6 @@
 //! Target words: `mysql@8.0.33`, `before=postgres=/opt/pg:big-cache`, `postgres://…`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -51,21 +52,23 @@ pub fn targets(words: &[String]) -> Result<Vec<Target>, TargetParseError> {
         let fault = format!("more than {MOST_TARGETS} targets");
         return Err(error(word, &fault, "compare fewer builds at once"));
     }
+    // Labels that are given, and the next number behind each of them.
+    let (mut taken, mut numbers) = (BTreeSet::new(), BTreeMap::new());
     for word in words {
         let (mut target, label_given) = parse(word)?;
-        let taken = |label: &str| targets.iter().any(|other| other.label == label);
-        if taken(&target.label) && label_given {
+        if taken.contains(&target.label) && label_given {
             let fault = format!("two targets have the label `{}`", target.label);
             return Err(error(word, &fault, "give every target its own label"));
         }
         let plain = target.label.clone();
-        let mut again = 2;
-        while taken(&target.label) {
+        let again = numbers.entry(plain.clone()).or_insert(2);
+        while taken.contains(&target.label) {
             let number = format!("-{again}");
             let most = LONGEST_LABEL.saturating_sub(number.len()).min(plain.len());
             target.label = plain[..most].to_owned() + &number;
-            again += 1;
+            *again += 1;
         }
+        taken.insert(target.label.clone());
         targets.push(target);
     }
     Ok(targets)

@@ -69,7 +69,9 @@ impl Judge<'_> {
         self.enter_group(run.pid());
         let is_at_once = trial.kind == Kind::Squatter;
         if !is_at_once {
-            run.wait_for_lines(trial.after_lines);
+            // Before its first line, a second rqps would be the first one.
+            let is_second = matches!(trial.kind, Kind::SameResults | Kind::SameHost);
+            run.wait_for_lines(trial.after_lines.max(u64::from(is_second)));
             thread::sleep(Duration::from_millis(trial.delay));
         }
         let (before, struck) = loop {
@@ -102,6 +104,10 @@ impl Judge<'_> {
         record.exit = ended.code;
         record.note = last_error(&ended.lines).replace(&text(&self.scene.at), "…");
         self.tell("first run", &ended.lines);
+        if ended.code == 0 && trial.kind.waits_for_a_call() && !self.scene.met().exists() {
+            record.note = "no call came to it".to_owned();
+            return Ok(Outcome::Missed);
+        }
         self.check_words(&ended);
         // What the fault itself has taken is given back before anything is looked for.
         let given_back = heal(trial, &self.scene);

@@ -168,6 +168,11 @@ impl Kind {
         setup.place == Place::Here && !groups
     }
 
+    /// It strikes nothing until rqps makes a certain call.
+    pub(crate) fn waits_for_a_call(self) -> bool {
+        matches!(self, Kind::NoRoom | Kind::Error)
+    }
+
     /// rqps gets the library that makes calls fail.
     pub(crate) fn needs_shim(self) -> bool {
         matches!(self, Kind::NoRoom | Kind::Error | Kind::SlowDisk | Kind::Clock)

@@ -27,6 +27,7 @@ pub(crate) const POWER_CUT: &str = "/mnt/power_cut";
 pub(crate) const CACHE: &str = "/var/cache/rqps";
 /// A user without rights.
 pub(crate) const NOBODY: u32 = 65_534;
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// Bytes of the disk for results and data.
 pub(crate) const DISK: &str = "7g";
 
@@ -176,8 +177,27 @@ impl Scene {
         made(&["mount", "-o", "loop", &text(&self.at.join("image")), &text(&self.disk())])
     }
 
-    /// What the start of a Debian empties: /tmp, and all that is in memory.
+    /// The disk after a restart: the kernel gives it another number than it had.
+    pub(crate) fn mount_image_anew(&self) -> Result<(), String> {
+        let other = text(&self.at.join("spare-image"));
+        made(&["truncate", "-s", "1M", &other])?;
+        let taken = Command::new("losetup").args(["--find", "--show", &other]).output();
+        let device = taken.map_err(|error| format!("start losetup: {error}"))?.stdout;
+        let mounted = self.mount_image();
+        made(&["losetup", "--detach", program::text(&device).trim()])?;
+        mounted
+    }
+
+    /// What the start of a Debian empties: /tmp, and all that is in memory. The kernel names each
+    /// start.
     pub(crate) fn start_the_host_anew(&self) -> Result<(), String> {
+        let named = text(&self.at.join("boot_id"));
+        fs::write(&named, "the second start\n").map_err(|error| error.to_string())?;
+        made(&["mount", "--bind", &named, BOOT_ID])?;
+        let groups = self.group.iter().flat_map(|group| below(group)).filter(|path| path.is_dir());
+        for group in groups.filter(|group| !self.before.groups.contains(&text(group))) {
+            made(&["rmdir", &text(&group)])?;
+        }
         for path in self.listing().files.difference(&self.before.files) {
             if !path.starts_with("/var/tmp") {
                 made(&["rm", "-rf", path])?;
@@ -200,6 +220,11 @@ impl Scene {
     /// The file that the preloaded library obeys.
     pub(crate) fn order(&self) -> PathBuf {
         self.at.join("order")
+    }
+
+    /// It is there once a call got its error.
+    pub(crate) fn met(&self) -> PathBuf {
+        self.at.join("order.met")
     }
 
     /// rqps with these words, not started.
@@ -301,9 +326,9 @@ impl Scene {
         }
         let lines = |path: &str| fs::read_to_string(path).unwrap_or_default();
         // The program is mounted where cargo may build it anew meanwhile.
-        let is_program = |path: &String| path == env!("CARGO_BIN_EXE_rqps");
+        let is_own = |path: &String| [env!("CARGO_BIN_EXE_rqps"), BOOT_ID].contains(&path.as_str());
         let mounts = lines("/proc/self/mounts");
-        let mounts = mounts.lines().map(mount_point).filter(|path| !is_program(path)).collect();
+        let mounts = mounts.lines().map(mount_point).filter(|path| !is_own(path)).collect();
         let groups = self.group.iter().flat_map(|group| below(group)).filter(|path| path.is_dir());
         let groups = groups.map(|path| text(&path)).collect();
         let unix = lines("/proc/net/unix");

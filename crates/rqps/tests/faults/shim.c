@@ -46,6 +46,15 @@ static int is_open_below(int fd) {
     return is_below(path);
 }
 
+/* Tells the campaign that a call got its error. */
+static int met(int error) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s.met", getenv("FAULTS_ORDER"));
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (fd >= 0) syscall(SYS_close, fd);
+    return error;
+}
+
 /* 0 for the call to go on, else the error that it gets. `room` is what may be written still. */
 static int struck(const char *operation, size_t bytes, size_t *room) {
     char text[128], named[16];
@@ -54,11 +63,11 @@ static int struck(const char *operation, size_t bytes, size_t *room) {
     if (!order(text, sizeof text)) return 0;
     if (sscanf(text, "error %15s %ld %d", named, &number, &error) == 3) {
         if (strcmp(named, operation)) return 0;
-        return __sync_add_and_fetch(&calls, 1) == number ? error : 0;
+        return __sync_add_and_fetch(&calls, 1) == number ? met(error) : 0;
     }
     if (room && sscanf(text, "room %ld", &number) == 1) {
         long before = __sync_fetch_and_add(&written, (long)bytes);
-        if (before >= number) return ENOSPC;
+        if (before >= number) return met(ENOSPC);
         if (before + (long)bytes > number) *room = (size_t)(number - before);
     }
     if (sscanf(text, "slow %15s %ld", named, &number) == 2 && !strcmp(named, operation))

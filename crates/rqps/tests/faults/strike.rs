@@ -313,7 +313,7 @@ pub(crate) fn heal(trial: &Trial, scene: &Scene) -> Result<(), String> {
                 thread::sleep(Duration::from_millis(100));
             }
             scene.start_the_host_anew()?;
-            scene.mount_image()
+            scene.mount_image_anew()
         }
         _ => Ok(()),
     }?;

@@ -1,0 +1,1 @@
+CREATE TABLE OUTFILE$'/tmÄp/x';
