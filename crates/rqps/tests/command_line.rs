@@ -188,7 +188,9 @@ fn commits_are_targets_in_the_sources_of_a_dbms() {
     let git = |words: &[&str]| {
         let mut git = std::process::Command::new("git");
         git.args(["-c", "user.name=t", "-c", "user.email=t@localhost"]).args(words);
-        assert!(git.current_dir(&folder).output().unwrap().status.success(), "{words:?}");
+        let said = git.current_dir(&folder).output().unwrap();
+        assert!(said.status.success(), "{words:?}");
+        text(&said.stdout).trim().to_owned()
     };
     git(&["init", "-q", "-b", "main", "."]);
     for (name, text) in [("sqlite3.h", "a\n"), ("sqlite3.c", "b\n")] {
@@ -197,7 +199,9 @@ fn commits_are_targets_in_the_sources_of_a_dbms() {
         git(&["commit", "-q", "-m", name]);
     }
     let source = format!("sqlite=src:{}", folder.display());
-    let two = [format!("{source}@HEAD~1"), format!("{source}@HEAD")];
+    // A name may mean another commit when the plan is resumed: the plan has ids.
+    let [first, last] = ["HEAD~1", "HEAD"].map(|name| git(&["rev-parse", name]));
+    let two = [format!("sqlite-HEAD-1={source}@{first}"), format!("sqlite-HEAD={source}@{last}")];
     assert_eq!(targets_of(&["compare", "HEAD~1", "HEAD", "--dry-run"], &folder), two);
     assert_eq!(targets_of(&["compare", "HEAD~1..", "--dry-run"], &folder), two);
     std::fs::write(folder.join("sqlite3.h"), "changed\n").unwrap();
@@ -206,8 +210,43 @@ fn commits_are_targets_in_the_sources_of_a_dbms() {
     let patch = tree[1].split_once("+patch=").unwrap().1;
     let patch = std::fs::read_to_string(patch).unwrap();
     assert!(patch.contains("-a\n+changed\n"), "{patch}");
+    // A branch that only the origin has, as in the checkout of a CI job.
+    git(&["update-ref", "refs/remotes/origin/topic", &first]);
+    let named = [format!("base={source}@topic"), "sqlite".to_owned()];
+    let branch = targets_of(&["compare", &named[0], &named[1], "--dry-run"], &folder);
+    assert_eq!(branch[0], format!("base={source}@{first}"));
     let wrong = program::rqps_in(&["compare", "nothing", "HEAD"], &folder).output().unwrap();
     assert!(text(&wrong.stderr).contains("nothing"), "{}", text(&wrong.stderr));
+}
+
+/// Runs of two builds under one label would be pooled.
+#[test]
+fn a_run_is_not_resumed_with_another_build() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let out = out.to_str().unwrap();
+    let words = "--steps point-query --blocks 1 --set rows=1000 --set read_seconds=0.1";
+    let words: Vec<&str> = ["compare", "sqlite", "b=sqlite", "--out", out]
+        .into_iter()
+        .chain(words.split(' '))
+        .collect();
+    let said = program::rqps_in(&words, folder.path()).output().unwrap();
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    let more = || program::rqps_in(&["run", "--resume", out], folder.path()).output().unwrap();
+    let mut places = ["b01-1-b", "b01-2-b"].map(|run| format!("{out}/{run}/run.json")).into_iter();
+    let record = places.find(|place| std::path::Path::new(place).exists()).unwrap();
+    let kept = std::fs::read_to_string(&record).unwrap();
+    assert!(kept.contains("\"compiled in\""), "{kept}");
+    std::fs::write(&record, kept.replace("\"compiled in\"", "\"of yesterday\"")).unwrap();
+    let refused = more();
+    let error = text(&refused.stderr);
+    assert!(
+        refused.status.code() == Some(2) && error.contains("b is another build now"),
+        "{error}"
+    );
+    std::fs::write(&record, kept).unwrap();
+    let said = more();
+    assert!(said.status.success(), "{}", text(&said.stderr));
 }
 
 #[test]

@@ -74,11 +74,14 @@ impl<'a> Repository<'a> {
         if reference.starts_with('-') {
             return Err(unknown("a reference does not begin with -"));
         }
-        let wanted = format!("{reference}^{{commit}}");
-        let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted];
-        let said = command_output::run(self.own.there(&words)).map_err(missing)?;
-        if said.success() {
-            return Ok(said.output.trim().to_owned());
+        // A checkout of a CI job has the branches of its origin only.
+        for wanted in [reference, &format!("origin/{reference}")] {
+            let wanted = format!("{wanted}^{{commit}}");
+            let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted];
+            let said = command_output::run(self.own.there(&words)).map_err(missing)?;
+            if said.success() {
+                return Ok(said.output.trim().to_owned());
+            }
         }
         Err(unknown(self.shallow_note()))
     }

@@ -44,6 +44,7 @@ pub fn run_plan(
     let states = targets::all(&execution, resolved)?;
     let source = canary_source(&execution, &states);
     let template = BlockTemplate::of(&execution, &states);
+    scheduler::check_builds(&execution.results, &template.slots)?;
     let in_turns = options.plan.takes_turns_in_all(&template.phases);
     let (mut monitor, reader) = HostMonitor::open(&execution, (source, in_turns), &mut progress)?;
     let history = scheduler::history(&execution.results, states.len())?;

@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::lab::execution::Execution;
 use crate::lab::host_monitor::HostMonitor;
 use crate::lab::progress::Progress;
-use crate::plan::Blocks;
+use crate::plan::{Blocks, TargetSlot};
+
 use crate::plan::cost::{self, PlannedTask};
 use rqps_model::benchmark::{Phase, Step};
 use rqps_model::block::BlockReport;
+use rqps_model::build::{BuildSource, Manifest};
 use rqps_model::run::{RunRecord, Status};
 use rqps_model::units;
 use rqps_results::{ResultSet, read_run};
@@ -419,6 +421,38 @@ pub(super) fn history(results: &ResultSet, targets: usize) -> Result<History> {
         });
     }
     Ok(history)
+}
+
+/// Refuses to go on with another build under the label of one that was measured: a reference that
+/// has moved, or files that were replaced. A build from sources is known by its commit or their
+/// hash, because it is not made anew to the last byte; a server of somebody else's stays.
+pub(super) fn check_builds(results: &ResultSet, slots: &[TargetSlot]) -> Result<()> {
+    for record in results.runs()? {
+        let Some(slot) = slots.iter().find(|slot| slot.label == record.key.label) else {
+            continue;
+        };
+        let (before, now) = (&record.manifest, &slot.build);
+        let is_same = match record.target.source {
+            BuildSource::Dsn(_) | BuildSource::Client(_) => true,
+            BuildSource::Source { .. } => before.origin == now.origin,
+            _ => before.origin == now.origin && before.sha256 == now.sha256,
+        };
+        if !is_same {
+            let known = |manifest: &Manifest| {
+                let sha256 = manifest.sha256.iter().map(|sha256| format!(" ({sha256:.12})"));
+                format!("{}{}", manifest.origin, sha256.collect::<String>())
+            };
+            bail!(
+                "resume {}: {} is another build now: its runs are of {}, and this one is of {}\nhint: \
+                 put the old one back, or measure into a new folder",
+                results.folder().display(),
+                record.key.label,
+                known(before),
+                known(now)
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Number of failures and completions of each step of a target, in all blocks and attempts.

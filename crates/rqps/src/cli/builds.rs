@@ -11,7 +11,7 @@ use crate::cli::exit;
 use crate::cli::folders::{self, stop_flag};
 use crate::cli::terminal::Display;
 use rqps_builds::catalogue::{self, Entry, releases};
-use rqps_builds::source::{changes, has_commit, tree_of};
+use rqps_builds::source::{changes, commit_of, has_commit, tree_of};
 use rqps_builds::{self as obtain, Cache, ObtainError, PackageClients, Reason, Said};
 use rqps_lab::lab::{self, Event};
 use rqps_lab::plan::words;
@@ -187,7 +187,8 @@ pub(super) fn targets(said: &[String]) -> Result<Vec<String>> {
         } else {
             bail!(
                 "find `{word}`: it is no target, and {} has no commit of that name\nhint: `rqps help \
-                 targets` explains targets; a shallow clone lacks older commits",
+                 targets` explains targets; a shallow clone, or a repository of one commit, has no \
+                 older ones",
                 top.display()
             );
         }
@@ -199,6 +200,18 @@ pub(super) fn targets(said: &[String]) -> Result<Vec<String>> {
         targets.push(work_tree(&top, &source)?);
     }
     Ok(targets)
+}
+
+/// The targets with the ids of their commits: a name may mean another one when the plan is resumed
+/// or repeated. Labels stay.
+pub(super) fn pinned(mut targets: Vec<Target>) -> Vec<Target> {
+    for target in &mut targets {
+        if let BuildSource::Source { folder, reference: Some(reference), .. } = &mut target.source {
+            // A name of nothing is refused with the build.
+            *reference = commit_of(folder, Some(&*reference)).unwrap_or_else(|| reference.clone());
+        }
+    }
+    targets
 }
 
 /// The two sides of a change: as [`targets`]. Without a word, the last commit stands against a work

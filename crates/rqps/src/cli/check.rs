@@ -119,7 +119,7 @@ fn receipt(out: &Path) -> Result<PathBuf> {
 
 /// What is measured, but for its steps and blocks.
 fn draft(said: &CheckArgs, targets: &[String]) -> Result<PlanDraft> {
-    let sides = words::targets(targets)?;
+    let sides = builds::pinned(words::targets(targets)?);
     if let Some(server) = sides.iter().find(|it| matches!(it.source, BuildSource::Dsn(_))) {
         bail!("check {}: it is a running server; `rqps compare` measures it", server.label);
     }

@@ -393,7 +393,7 @@ fn built(plan: PlanDraft, file: Option<PathBuf>) -> Result<Plan> {
 
 /// The targets. A target without a configuration gets that of the preset.
 fn configured(said: &[String], config: Option<&str>) -> Result<Vec<Target>> {
-    let mut targets = words::targets(said)?;
+    let mut targets = builds::pinned(words::targets(said)?);
     let Some(config) = config else { return Ok(targets) };
     for (target, word) in targets.iter_mut().zip(said) {
         let ours = !matches!(target.source, BuildSource::Dsn(_));
