@@ -184,7 +184,7 @@ const POSTGRES: [(&str, &str); 6] = [
         "data_directory config_file hba_file ident_file external_pid_file listen_addresses \
          port unix_socket* cluster_name server_version* bonjour* application_name search_path \
          timezone* *_timezone dynamic_library_path extension_control_path event_source role \
-         session_authorization is_superuser seed",
+         session_authorization is_superuser seed include*",
     ),
     (
         REPLICAS,
@@ -288,8 +288,16 @@ fn change(
         }
     };
     let is_server = dialect != Dialect::KeyValue;
-    let holds = |c: char| c.is_control() || is_server && matches!(c, '{' | '}' | '"' | '\\');
-    if to.contains(holds) || (is_server && to.starts_with(['/', '.'])) {
+    // A folder of somebody else's may tell them: none may become another line, or lead to a file,
+    // such as a library.
+    let holds =
+        |c: char| c.is_control() || c == '/' || is_server && matches!(c, '{' | '}' | '"' | '\\');
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    let collation = goal.get("collation_server");
+    if [&to, from].into_iter().chain(collation).any(|text| text.contains(holds))
+        || is_server && (to.starts_with('.') || !name.chars().all(is_of_name))
+        || name.contains(holds)
+    {
         return Err(UNWRITTEN);
     }
     let named = |lines, effective: Settings| Intervention {
@@ -313,8 +321,7 @@ fn change(
             vec![named(line.lines().map(str::to_owned).collect(), itself)]
         }
         (Dialect::Mysql, "character_set_server") => {
-            let collation = goal.get("collation_server").cloned();
-            let both = collation.map(|collation| ("collation_server".to_owned(), collation));
+            let both = collation.map(|name| ("collation_server".to_owned(), name.clone()));
             let effective: Settings = itself.into_iter().chain(both).collect();
             let lines = effective.iter().map(|(name, value)| line(dialect, name, value));
             vec![named(lines.collect(), effective.clone())]
@@ -438,17 +445,39 @@ mod tests {
 
     #[test]
     fn what_no_config_can_hold_is_left_out_with_its_reason() {
-        let base = settings(&[("a", "1"), ("b", "1"), ("c", "7"), ("data_directory", "/x")]);
-        let goal =
-            settings(&[("a", "1\nfsync = off"), ("b", "/etc/passwd"), ("data_directory", "/y")]);
+        // Names and values of a folder of somebody else's, for `rqps gap --resume`.
+        let name = "d = 1\nshared_preload_libraries";
+        let base = settings(&[
+            ("a", "1"),
+            ("b", "1"),
+            ("c", "7"),
+            ("data_directory", "/x"),
+            (name, "1"),
+            ("e", "1"),
+        ]);
+        let goal = settings(&[
+            ("a", "1\nfsync = off"),
+            ("b", "/etc/passwd"),
+            ("data_directory", "/y"),
+            (name, "2"),
+            ("e", "$libdir/../../tmp/evil"),
+        ]);
         let found = candidates(Dialect::Postgres, &base, &goal);
         assert_eq!(found.interventions, []);
         let names = |reason| {
             found.left_out.iter().find(|it| it.reason == reason).map(|it| it.names.join(","))
         };
-        assert_eq!(names(UNWRITTEN).as_deref(), Some("a,b"));
+        assert_eq!(names(UNWRITTEN).as_deref(), Some(&*format!("a,b,{name},e")));
         assert_eq!(names(PLACE).as_deref(), Some("data_directory"));
         assert_eq!(names(ADDED).as_deref(), Some("c"));
+        let base = settings(&[("character_set_server", "a"), ("optimizer_switch", "x\ny=on")]);
+        let goal = settings(&[
+            ("character_set_server", "b"),
+            ("collation_server", "c\nplugin_load = d"),
+            ("optimizer_switch", "mrr=on"),
+        ]);
+        let found = candidates(Dialect::Mysql, &base, &goal);
+        assert_eq!(found.interventions, []);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use rustix::fs::{FileType, OFlags};
 
 use crate::request::DriverRequest;
 use rqps_host::beneath::{self, Folder, FreshFolder};
+use rqps_host::keeper::Keeper;
 use rqps_host::user::{self, Identity, User};
 use rqps_host::{confinement, secret};
 
@@ -36,10 +37,7 @@ pub fn enter(script: &Path, scratch: Option<&Path>) -> Result<ScriptPlaces, Stri
     let folder = script.parent().unwrap_or(Path::new("/")).to_owned();
     let scratch = match scratch {
         Some(scratch) => scratch.to_owned(),
-        // In a place for everyone, with a name that nobody foresees.
-        None => secret::name()
-            .map(|name| Path::new(OPEN_FOLDER).join(format!("rqps-script-{name}")))
-            .map_err(|error| format!("failed to name a folder: {error}"))?,
+        None => kept_scratch().map_err(|error| format!("failed to make a folder: {error}"))?,
     };
     let copy = prepared(&scratch, script, user)
         .map_err(|error| format!("failed to make {} for scripts: {error}", scratch.display()))?;
@@ -56,6 +54,14 @@ pub fn enter(script: &Path, scratch: Option<&Path>) -> Result<ScriptPlaces, Stri
         )
     })?;
     Ok(ScriptPlaces { start, folder, copy, scratch })
+}
+
+/// A place for everyone, with a name that nobody foresees. What is made there goes with this process,
+/// which is killed if it takes too long.
+fn kept_scratch() -> io::Result<PathBuf> {
+    let path = Path::new(OPEN_FOLDER).join(format!("rqps-script-{}", secret::name()?));
+    std::mem::forget(Keeper::of(&path)?);
+    Ok(path)
 }
 
 /// Gives up rights before a library under test is loaded.

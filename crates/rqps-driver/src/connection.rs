@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use crate::answers::{AnswerKeeper, Wanted, only_read};
 use crate::attempt::Call;
+use crate::behind;
 use crate::fake::Fake;
 use crate::loaders;
-use crate::request::DriverRequest;
+use crate::request::{DriverRequest, RequestBody};
 use rqps_embed::sqlite::{self, Sqlite, SqliteError, Statement};
 use rqps_host::tree;
 use rqps_model::dialect::Dialect;
@@ -63,8 +64,8 @@ pub struct Connector {
     sqlite: Option<Arc<Sqlite>>,
     /// True if sessions only read.
     asks: bool,
-    /// True if the server refuses what writes.
-    only_reads: bool,
+    /// The texts of a step, if the server refuses what writes.
+    only_reads: Option<Arc<str>>,
 }
 
 impl Connector {
@@ -87,7 +88,7 @@ impl Connector {
             seed: request.seed,
             sqlite: sqlite.map(Arc::new),
             asks: request.asks,
-            only_reads: request.only_reads,
+            only_reads: only_reads(request)?,
         })
     }
 
@@ -123,8 +124,15 @@ impl Connector {
                 .map_err(|error| format!("failed to set up a session with {sql:?}: {error}"))?;
         }
         // After all that the user's own statements of the session set.
-        if self.only_reads {
+        if let Some(texts) = &self.only_reads {
             refuse_writes(&mut session)?;
+            // Events begin when all clients are ready, so one of them is enough.
+            if client == 0 {
+                behind::check(&mut session, self.dialect, texts).map_err(|why| {
+                    let hint = hint_to_ask(self.dialect);
+                    format!("failed to see that a step only reads: {why}\n{hint}")
+                })?;
+            }
         }
         if self.asks {
             let is_guest = self.mark.is_some();
@@ -182,6 +190,16 @@ impl Connector {
             .map(Connection::Sqlite)
             .map_err(|error| format!("failed to open the database {}: {error}", path.display()))
     }
+}
+
+/// The texts of a step that nobody was asked about.
+fn only_reads(request: &DriverRequest) -> Result<Option<Arc<str>>, String> {
+    let RequestBody::Step(task) = &request.task else { return Ok(None) };
+    if !request.only_reads {
+        return Ok(None);
+    }
+    let step = serde_json::to_value(&task.work).map_err(|error| error.to_string())?;
+    Ok(Some(behind::texts_of(&step).into()))
 }
 
 /// Has the server refuse what writes, for as long as the session lasts. The error is a complete

@@ -3,6 +3,7 @@
 
 pub mod answers;
 pub mod attempt;
+mod behind;
 pub mod client;
 pub mod clock;
 pub mod confined;

@@ -11,9 +11,10 @@ use crate::guest;
 use crate::request::FileLoad;
 use rqps_model::dialect::Dialect;
 use rqps_model::escape;
-use rqps_model::sql_name::{Literal, TableName};
+use rqps_model::sql_name::{Identifier, Literal, TableName};
 use rqps_text::reading::{self, DumpedStatement};
 use rqps_text::{self as user_text, ChangedRelation, LoadRules, RelationKind, SqlChunk};
+use rqps_wire::WireError;
 
 /// Characters of a refused statement that are shown.
 const SHOWN: usize = 120;
@@ -218,22 +219,22 @@ fn check_children(made: &[ChangedRelation], session: &mut Connection) -> Result<
 
 /// Refuses a load that makes the parent of a table that the login may not see: the server refuses a
 /// parent without the column to which the key leads. A table that is there has no such child, or
-/// could not be dropped.
+/// could not be dropped. No other parent comes to be, either: its two rows have one key, so nobody
+/// can put a row into it, and nothing has to be dropped.
 fn check_hidden_children(made: &[ChangedRelation], session: &mut Connection) -> Result<(), String> {
     session.simple("SET SESSION foreign_key_checks = 1").ok();
     for relation in made.iter().filter(|made| made.kind == RelationKind::Table) {
         let Ok(name) = TableName::try_from(relation.name.clone()) else { continue };
         let table = name.identifier(Dialect::Mysql);
         let probe = format!(
-            "CREATE TABLE {} (rqps_looks_for_foreign_keys INT)",
-            name.identifier(Dialect::Mysql)
+            "CREATE TABLE {table} (rqps_looks_for_foreign_keys INT PRIMARY KEY) ENGINE = InnoDB \
+             SELECT 1 AS rqps_looks_for_foreign_keys UNION ALL SELECT 1"
         );
-        match session.simple(&probe) {
-            Ok(_) => {
-                let dropped =
-                    session.simple(&format!("DROP TABLE {}", name.identifier(Dialect::Mysql)));
-                dropped.map_err(|error| format!("failed to drop the empty {table}: {error}"))?;
-            }
+        let mut probed = session.simple(&probe).map(drop);
+        if probed.as_ref().is_err_and(|error| error.code() == Some(NOT_ONE_STATEMENT)) {
+            probed = probe_under_lock(&table, session)?;
+        }
+        match probed {
             Err(error) if error.code().is_some_and(|code| OF_CHILDREN.contains(&code)) => {
                 return Err(format!(
                     "failed to load: a foreign key of a table that the login may not see leads to \
@@ -241,12 +242,46 @@ fn check_hidden_children(made: &[ChangedRelation], session: &mut Connection) -> 
                      hint: load into a database of its own"
                 ));
             }
-            // It is there, or the load will hear the same.
-            Err(_) => {}
+            // There is none, or a table of that name is there, or the load will hear the same.
+            _ => {}
         }
     }
     Ok(())
 }
+
+/// The same for MySQL before 8.0.21 with global transaction ids, which makes no table with its rows
+/// in one statement: only what is empty while nobody else can write to it is dropped. The inner error
+/// is that of the server about the parent.
+fn probe_under_lock(
+    table: &Identifier,
+    session: &mut Connection,
+) -> Result<Result<(), WireError>, String> {
+    let made = format!("CREATE TABLE {table} (rqps_looks_for_foreign_keys INT) ENGINE = InnoDB");
+    if let Err(error) = session.simple(&made) {
+        return Ok(Err(error));
+    }
+    let mut drop_empty = || {
+        session.simple(&format!("LOCK TABLES {table} WRITE"))?;
+        let is_empty = session.rows(&format!("SELECT 1 FROM {table} LIMIT 1"))?.is_empty();
+        if is_empty {
+            session.simple(&format!("DROP TABLE {table}"))?;
+        }
+        session.simple("UNLOCK TABLES")?;
+        Ok(is_empty)
+    };
+    let why = match drop_empty() {
+        Ok(true) => return Ok(Ok(())),
+        Ok(false) => "somebody has put rows into it meanwhile".to_owned(),
+        Err::<_, WireError>(error) => error.to_string(),
+    };
+    Err(format!(
+        "failed to load: rqps made the table {table} to look for foreign keys, and did not drop it: \
+         {why}\nhint: look into it and drop it; GRANT LOCK TABLES lets rqps do so"
+    ))
+}
+
+/// The code for a statement that makes a table with its rows.
+const NOT_ONE_STATEMENT: &str = "1786";
 
 /// Codes of a parent that does not fit the foreign keys that lead to it: of MySQL 8, of MySQL 5, of
 /// MariaDB.

@@ -17,6 +17,7 @@ use rqps_model::benchmark::{
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{Endpoint, Login};
 use rqps_model::sql_name::{PlainName, TableName};
+use rqps_wire::dsn;
 
 /// Version of these messages. Both sides are the same binary, so a difference is a bug or a
 /// replaced file.
@@ -175,6 +176,26 @@ impl DriverRequest {
     pub fn cancels(&self) -> bool {
         let asks = self.asks || matches!(self.task, RequestBody::ReadTables(_));
         asks || (self.mark.is_some() && self.task.is_load())
+    }
+
+    /// What no output of code of the user's may hold that this driver executes: the password that it
+    /// finds in an address or in the memory of the driver, in the forms in which it may say it.
+    pub fn secrets(&self) -> Vec<String> {
+        let runs_code = match &self.task {
+            RequestBody::LoadOwn(load) => !matches!(load, LoadBody::Pgbench(_)),
+            RequestBody::Step(task) => {
+                matches!(task.work, StepBody::Lua(_) | StepBody::Client(_))
+            }
+            _ => false,
+        };
+        if !runs_code {
+            return Vec::new();
+        }
+        let mut secrets = self.target.as_deref().map(dsn::secrets).unwrap_or_default();
+        secrets.push(self.login.password.clone());
+        secrets.extend(secrets.clone().iter().map(|secret| dsn::encoded(secret)));
+        secrets.retain(|secret| !secret.is_empty());
+        secrets
     }
 
     /// The number, among all clients of the step, of a client (from 0) of this driver.

@@ -1,7 +1,8 @@
 //! Runs a program that ends by itself, and keeps what it says.
 
+use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -145,6 +146,41 @@ pub fn keep_log(from: impl Read + Send + 'static, to: File) -> Receiver<()> {
     written
 }
 
+/// A stream with `***` in the place of secrets.
+pub struct Masked<R> {
+    from: BufReader<R>,
+    secrets: Vec<String>,
+    ready: io::Cursor<Vec<u8>>,
+}
+
+impl<R: Read> Masked<R> {
+    /// Over what a program says that was given these.
+    pub fn over(from: R, secrets: Vec<String>) -> Masked<R> {
+        Masked { from: BufReader::new(from), secrets, ready: io::Cursor::default() }
+    }
+}
+
+impl<R: Read> Read for Masked<R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        if self.secrets.is_empty() {
+            return self.from.read(to);
+        }
+        let read = self.ready.read(to)?;
+        if read > 0 || to.is_empty() {
+            return Ok(read);
+        }
+        // Whole lines: a secret has none of their ends.
+        let mut line = Vec::new();
+        self.from.by_ref().take(LINE_MAX as u64).read_until(b'\n', &mut line)?;
+        let text = String::from_utf8_lossy(&line);
+        if let Cow::Owned(masked) = escape::masked(&text, &self.secrets) {
+            line = masked.into_bytes();
+        }
+        self.ready = io::Cursor::new(line);
+        self.ready.read(to)
+    }
+}
+
 fn copy_ends(mut from: impl Read, mut to: impl Write, most: u64) -> io::Result<()> {
     io::copy(&mut from.by_ref().take(most), &mut to)?;
     let (mut end, mut lost) = (Vec::new(), 0_u64);
@@ -278,6 +314,20 @@ pub fn shown(line: &str) -> String {
     format!("{}{more}", escape::line(cut.trim()))
 }
 
+/// Sends a program a line.
+///
+/// # Errors
+/// It has ended, or does not read in time.
+pub fn say(input: &mut ChildStdin, line: &str, patience: Duration) -> Result<(), LineFault> {
+    for piece in format!("{line}\n").as_bytes().chunks(PIECE) {
+        if !is_ready(&*input, PollFlags::OUT, patience)? {
+            return Err(LineFault::Deaf(patience));
+        }
+        input.write_all(piece)?;
+    }
+    Ok(())
+}
+
 /// The program. Dropping it ends it with its group.
 pub struct LineChild {
     child: Child,
@@ -324,17 +374,13 @@ impl LineChild {
             let unasked = self.hear(END_PATIENCE)?;
             return Err(LineFault::Unasked(shown(&unasked)));
         }
-        for piece in format!("{line}\n").as_bytes().chunks(PIECE) {
-            let Some(input) = &mut self.input else { return Err(self.ended()) };
-            if !is_ready(&*input, PollFlags::OUT, patience)? {
-                return Err(LineFault::Deaf(patience));
+        let Some(input) = &mut self.input else { return Err(self.ended()) };
+        match say(input, line, patience) {
+            Err(LineFault::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                Err(self.ended())
             }
-            match input.write_all(piece) {
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(self.ended()),
-                sent => sent?,
-            }
+            sent => sent,
         }
-        Ok(())
     }
 
     /// The next line.

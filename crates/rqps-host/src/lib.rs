@@ -21,6 +21,7 @@ pub mod fingerprint;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod host;
+pub mod keeper;
 pub mod lock;
 pub mod mark;
 pub mod noise;

@@ -45,6 +45,18 @@ pub fn line(text: &str) -> Cow<'_, str> {
     without_commands(replaced(text, is_hidden, show))
 }
 
+/// Text of a program that was given secrets, with `***` in their place. Shorter ones than three
+/// bytes are in every text.
+pub fn masked<'a>(text: &'a str, secrets: &[String]) -> Cow<'a, str> {
+    let mut found: Vec<&String> =
+        secrets.iter().filter(|secret| secret.len() > 2 && text.contains(*secret)).collect();
+    // One may be a part of another.
+    found.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    found
+        .into_iter()
+        .fold(Cow::Borrowed(text), |text, secret| Cow::Owned(text.replace(secret.as_str(), "***")))
+}
+
 /// Text for a terminal or a log: lines and tabs stay, and no line is a command to the service that
 /// keeps the log (`::error::` and `##[error]` of GitHub, `##vso[` of Azure).
 pub fn terminal(text: &str) -> Cow<'_, str> {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::compare::{PlanClass, compare, cost_ratio};
 use crate::statement::{PlanNode, Statement};
 use rqps_dbms::{ControlPlane, Interrupt, Site, UserConfigs, config, control_plane};
-use rqps_host::beneath::FreshFolder;
+use rqps_host::keeper::KeptFolder;
 use rqps_host::secret;
 use rqps_host::user::{self, User};
 use rqps_model::build::Build;
@@ -345,7 +345,7 @@ fn check_against(judged: &mut Judged, own: Answer) {
     }
 }
 
-// The place of private servers and files: new, removed at the end.
+// The place of private servers and files: new, and gone with this process.
 
 /// The parent of data folders if the user names none: servers of another user reach it.
 const USUAL: &str = "/var/tmp";
@@ -365,8 +365,8 @@ const CACHE_BYTES: u64 = 128 << 20;
 /// A new folder for data and one for sockets. Dropped after all servers in it.
 #[derive(Debug)]
 pub struct PrivatePlace {
-    folder: FreshFolder,
-    sockets: FreshFolder,
+    folder: KeptFolder,
+    sockets: KeptFolder,
     /// The program of rqps itself, which has wardens as a hidden subcommand.
     pub program: PathBuf,
     /// The user of servers and libraries, if rqps runs as root.
@@ -389,7 +389,7 @@ impl PrivatePlace {
         let fresh = |parent: &Path| {
             let name = format!("rqps-plans-{}", secret::name().unwrap_or_default());
             let path = parent.join(name);
-            let made = FreshFolder::take(&path, PASSABLE);
+            let made = KeptFolder::make(&path, PASSABLE);
             made.with_context(|| format!("make the folder {}", path.display()))
         };
         let parent = match work {
@@ -404,7 +404,7 @@ impl PrivatePlace {
 
     /// A path in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.folder.folder().path().join(name)
+        self.folder.folder().folder().path().join(name)
     }
 
     /// A new folder that the user of servers owns.
@@ -413,7 +413,8 @@ impl PrivatePlace {
     /// It cannot be made.
     pub fn open_folder(&self, name: &str) -> Result<PathBuf> {
         let doing = || format!("make the folder {}", self.path(name).display());
-        let folder = self.folder.folder().make(OsStr::new(name), 0o700).with_context(doing)?;
+        let folder =
+            self.folder.folder().folder().make(OsStr::new(name), 0o700).with_context(doing)?;
         if let Some(user) = &self.run_as {
             folder.give(user.identity()).with_context(doing)?;
         }
@@ -443,7 +444,7 @@ impl PrivatePlace {
             config,
             data: self.path(name),
             logs: self.path(&format!("{name}-logs")),
-            sockets: self.sockets.folder().path().join(name),
+            sockets: self.sockets.folder().folder().path().join(name),
             storage_engine: None,
             run_as: self.run_as.clone(),
             memory_group: None,
@@ -455,14 +456,6 @@ impl PrivatePlace {
             interrupt: self.interrupt.clone(),
         };
         Ok(control_plane(site)?)
-    }
-}
-
-impl Drop for PrivatePlace {
-    fn drop(&mut self) {
-        // What cannot be removed lies in a folder for temporary files.
-        self.folder.remove().ok();
-        self.sockets.remove().ok();
     }
 }
 

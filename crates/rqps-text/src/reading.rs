@@ -98,6 +98,8 @@ pub fn statements(dialect: Dialect, sql: &str) -> Vec<&str> {
 pub fn may_write(sql: &str) -> bool {
     // Where literals and names end depends on the settings of the server.
     ["\\'", "\\\"", "\\`", "\\\\"].iter().any(|escape| sql.contains(escape))
+        // A name in other letters than its own.
+        || ["u&\"", "U&\""].iter().any(|name| sql.contains(name))
         || calls_unknown(sql)
         || [Dialect::Postgres, Dialect::Mysql].into_iter().any(|dialect| {
             statements(dialect, sql).into_iter().any(|one| !is_query(&words(dialect, one)))

@@ -77,6 +77,24 @@ pub fn without_password(dsn: &str) -> String {
     }
 }
 
+/// What [`without_password`] leaves out of an address, as it is there and decoded.
+pub fn secrets(text: &str) -> Vec<String> {
+    let Some((_, rest)) = text.split_once("//") else { return Vec::new() };
+    let (place, query) = split_options(rest);
+    let login = place.rsplit_once('@').and_then(|(login, _)| login.split_once(':'));
+    let options = query.split('&').filter(|pair| pair.to_lowercase().starts_with("pass"));
+    let found = options.filter_map(|pair| pair.split_once('=')).chain(login);
+    let found = found.map(|(_, secret)| secret).filter(|secret| variable(secret).is_none());
+    let both =
+        |secret: &str| [secret.to_owned(), parts::decode(secret, "password").unwrap_or_default()];
+    found.flat_map(both).filter(|secret| !secret.is_empty()).collect()
+}
+
+/// A part of an address, percent-encoded.
+pub fn encoded(text: &str) -> String {
+    Encoded(text, "").to_string()
+}
+
 /// Cuts the address off at a port that is not a number: it is the password if the host is missing.
 fn without_port_word(place: &str) -> &str {
     let authority = place.split('/').next().unwrap_or_default();

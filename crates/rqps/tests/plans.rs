@@ -14,11 +14,15 @@ mod skipped;
 mod theirs;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use program::{rqps_in, said, text};
 use rqps_model::build::Dbms;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
 use theirs::Theirs;
 
@@ -333,6 +337,52 @@ fn two_versions_of_mysql_load_the_data_and_differ_in_what_they_parse() {
     // 8.0 makes a join of it.
     assert!(["nodes", "join_order", "access_path"].contains(&&*found[3]), "{}", text_of(&output));
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+}
+
+/// Names of what there is in a folder.
+fn entries(folder: &Path) -> Vec<std::ffi::OsString> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+}
+
+/// Ends it with a signal once it has its folders. Whatever the signal, they go.
+#[test]
+fn a_signal_leaves_no_folder_of_private_servers() {
+    let test = "a_signal_leaves_no_folder_of_private_servers";
+    if let Err(why) = builds::roots("", &["postgres@17.2.0"]) {
+        return skipped::note(test, &why);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(folder.path().join("schema.sql"), "CREATE TABLE a (b int);\n").unwrap();
+    let work = folder.path().join("work");
+    let there = || {
+        entries(Path::new("/tmp"))
+            .into_iter()
+            .filter(|name| name.to_string_lossy().starts_with("rqps-plans-"))
+    };
+    for (signal, code) in [(Signal::INT, Some(130)), (Signal::KILL, None)] {
+        fs::create_dir(&work).unwrap();
+        let before: Vec<_> = there().collect();
+        let words = ["plans", "postgres@17.2.0", "postgres@17.2.0", "--sql", "SELECT b FROM a"];
+        let mut command = rqps_in(&words, folder.path());
+        command.args(["--schema", "schema.sql", "--work", "work"]);
+        let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let until = |is_done: &dyn Fn() -> bool| {
+            let begun = Instant::now();
+            while !is_done() {
+                assert!(begun.elapsed() < Duration::from_secs(100), "{signal:?}");
+                thread::sleep(Duration::from_millis(20));
+            }
+        };
+        let made = |name: &std::ffi::OsString| !before.contains(name);
+        until(&|| !entries(&work).is_empty() && there().any(|name| made(&name)));
+        let sockets = there().find(made).unwrap();
+        let id = i32::try_from(running.id()).ok().and_then(Pid::from_raw).unwrap();
+        kill_process(id, signal).unwrap();
+        assert_eq!(running.wait().unwrap().code(), code);
+        until(&|| entries(&work).is_empty() && !Path::new("/tmp").join(&sockets).exists());
+        fs::remove_dir(&work).unwrap();
+    }
 }
 
 #[test]

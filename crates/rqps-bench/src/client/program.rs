@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use rqps_driver::Stop;
@@ -13,14 +13,17 @@ use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output::{LineChild, LineFault, shown};
 use rqps_model::client::{ClientDeclared, ClientStep, ClientWork};
 use rqps_model::endpoint::{Address, Endpoint};
+use rqps_wire::dsn::encoded;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// The version of the protocol.
 const PROTOCOL: u32 = 1;
-/// A load may be silent for so many times longer than another answer may take.
+/// A load may be silent for so many times longer than another answer may take, and take so many
+/// times as long.
 const LOAD_FACTOR: u32 = 60;
+const LOAD_WHOLE: u32 = 24 * 60;
 /// Most codes of errors of a client.
 pub(super) const CODES_MOST: usize = 100;
 /// Nanoseconds by which the ends of two clocks' ticks may differ.
@@ -221,6 +224,10 @@ pub(super) enum Fault {
     Answer { asked: &'static str, answer: String, error: serde_json::Error },
     #[error("it answered `{asked}` with an error: {}", shown(words))]
     Refused { asked: &'static str, words: String },
+    #[error("its load told of no more rows within {} s{LONGER}", .0.as_secs_f64())]
+    Idle(Duration),
+    #[error("its load was not done within {} s{LONGER}", .0.as_secs_f64())]
+    Slow(Duration),
     #[error("it speaks version {0} of the protocol, and this rqps version {PROTOCOL}")]
     Version(u32),
     #[error("it answered `run` ({us} us) with what cannot be true: {what}")]
@@ -229,10 +236,18 @@ pub(super) enum Fault {
     Codes,
 }
 
+impl Fault {
+    fn is_silence(&self) -> bool {
+        matches!(self, Fault::Unanswered { fault: LineFault::Silent(_), .. })
+    }
+}
+
+const LONGER: &str = "\nhint: --set timeout=SECONDS gives it longer";
+
 /// The way out, behind the fault.
 fn way_out(fault: &LineFault) -> &'static str {
     match fault {
-        LineFault::Silent(_) => "\nhint: --set timeout=SECONDS gives it longer",
+        LineFault::Silent(_) => LONGER,
         LineFault::Ended(_) => "\nhint: its standard error is in the log of the driver",
         _ => "",
     }
@@ -347,9 +362,28 @@ impl Program {
         tell: &mut dyn FnMut(u64) -> Result<(), Stop>,
     ) -> Result<u64, Stop> {
         let asked = self.say(&Question::Load(rows))?;
+        let silence = self.patience * LOAD_FACTOR;
+        let latest = Instant::now() + self.patience * LOAD_WHOLE;
+        let (mut known, mut until) = (None, Instant::now() + silence);
         loop {
-            match self.hear(asked, self.patience * LOAD_FACTOR)? {
-                Loaded::Loading(rows) => tell(rows)?,
+            // Only more rows are news: a line that tells of none gives it no more time.
+            let left = until.min(latest).saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let whole = self.patience * LOAD_WHOLE;
+                let fault = if until < latest { Fault::Idle(silence) } else { Fault::Slow(whole) };
+                return Err(self.error(fault).into());
+            }
+            let heard = match self.hear(asked, left) {
+                Err(ProgramError { fault, .. }) if fault.is_silence() => continue,
+                heard => heard?,
+            };
+            match heard {
+                Loaded::Loading(rows) if known.is_none_or(|known| rows > known) => {
+                    known = Some(rows);
+                    until = Instant::now() + silence;
+                    tell(rows)?;
+                }
+                Loaded::Loading(_) => {}
                 Loaded::Rows(rows) => return Ok(rows),
             }
         }
@@ -413,14 +447,6 @@ fn target(request: &DriverRequest) -> String {
     }
 }
 
-/// A part of an address.
-fn encoded(text: &str) -> String {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
-    let one =
-        |byte: u8| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    text.bytes().map(one).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -430,6 +456,44 @@ mod tests {
         let ran: Ran = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let ran = Ran { wall_ns: 10_000_000, ..ran };
         ran.check(asked_us).map_err(|what| what.to_string())
+    }
+
+    /// A load that says `fault` without end, by a program with this patience.
+    fn loaded(fault: &str, patience_ms: u64) -> (String, u64) {
+        use rqps_driver::request::RequestBody;
+        use rqps_model::benchmark::LoadBody;
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../rqps/tests/data/client/fake.sh");
+        let work = ClientWork {
+            program: path.clone(),
+            options: [("fault".to_owned(), fault.to_owned())].into(),
+            timeout_seconds: 60.0,
+            step: String::new(),
+            only_reads: true,
+        };
+        let mut program = Program::start(&path, "the load", work.timeout_seconds).unwrap();
+        program.hello().unwrap();
+        let load = RequestBody::LoadOwn(LoadBody::Client(work.clone()));
+        program.open(&DriverRequest::fake(load), &work, 0, 1).unwrap();
+        program.patience = Duration::from_millis(patience_ms);
+        let mut told = 0;
+        let ended = program.load(10, &mut |_| {
+            told += 1;
+            Ok(())
+        });
+        let Err(Stop::Fault(fault)) = ended else { panic!("{fault}: it ended well") };
+        (fault, told)
+    }
+
+    #[test]
+    fn a_load_that_tells_of_rows_without_end_is_ended() {
+        let (fault, told) = loaded("same", 5);
+        assert!(fault.contains("told of no more rows within 0.3 s\nhint: --set"), "{fault}");
+        assert_eq!(told, 1);
+        // Four seconds; nothing that it says makes them more. A busy host may hold it up before.
+        let (fault, told) = loaded("more", 3);
+        let is_held_up = fault.contains("told of no more rows within 0.18 s");
+        assert!(is_held_up || fault.contains("its load was not done within 4.32 s"), "{fault}");
+        assert!(told > 1, "{told}");
     }
 
     #[test]

@@ -16,8 +16,9 @@ use crate::client::shortened;
 use crate::error::Reason;
 use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output::{self, CommandOutput, gather, joined};
+use rqps_host::keeper::Keeper;
 use rqps_host::user::{self, User};
-use rqps_host::{beneath, secret};
+use rqps_host::{beneath, confinement, secret};
 use rqps_model::bounded;
 
 /// No commit has more files, in bytes.
@@ -78,7 +79,7 @@ impl<'a> Repository<'a> {
         for wanted in [reference, &format!("origin/{reference}")] {
             let wanted = format!("{wanted}^{{commit}}");
             let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted];
-            let said = command_output::run(self.own.there(&words)).map_err(missing)?;
+            let said = command_output::run_stranger(self.own.there(&words)).map_err(missing)?;
             if said.success() {
                 return Ok(said.output.trim().to_owned());
             }
@@ -113,7 +114,8 @@ impl<'a> Repository<'a> {
         command.arg("--work-tree").arg(self.folder);
         // Modules in it have a configuration of their own, too.
         command.args(["diff", form, "--no-ext-diff", "--ignore-submodules=dirty"]);
-        let said = command_output::run(command_with(command, &[commit, "--"])).map_err(missing)?;
+        let said = command_output::run_stranger(command_with(command, &[commit, "--"]))
+            .map_err(missing)?;
         if said.success() { Ok(said.output) } else { Err(self.failed("diff", &said.complaint())) }
     }
 
@@ -143,6 +145,7 @@ impl<'a> Repository<'a> {
             None => Ok(0),
         };
         let status = child.wait().map_err(Reason::io("wait for", "git"))?;
+        confinement::end_left(child.id());
         let said = joined(said);
         if !status.success() && !said.trim().is_empty() {
             return Err(self.failed("archive", &said));
@@ -153,7 +156,7 @@ impl<'a> Repository<'a> {
 
     /// The answer of git.
     fn ask(&self, words: &[&str]) -> Result<CommandOutput, Reason> {
-        command_output::run(self.command(words)).map_err(missing)
+        command_output::run_stranger(self.command(words)).map_err(missing)
     }
 
     /// The output of git, if it succeeds.
@@ -246,6 +249,7 @@ const FACTS: [&str; 9] = [
 pub(super) struct GitFolder {
     /// That of rqps.
     path: PathBuf,
+    keeper: Option<Keeper>,
     /// The folder of sources that the user named.
     sources: PathBuf,
     /// Git runs as this user; `None` for that of rqps.
@@ -265,6 +269,7 @@ impl GitFolder {
         let sources = &sources.canonicalize()?;
         let mut made = GitFolder {
             path: PathBuf::new(),
+            keeper: None,
             sources: sources.to_owned(),
             owner: owner_of(sources)?,
             objects: PathBuf::new(),
@@ -275,7 +280,7 @@ impl GitFolder {
         };
         let words: Vec<&str> = std::iter::once("rev-parse").chain(FACTS).collect();
         // Without a work tree the last word fails, and the answers to the others are there.
-        let said = command_output::run(made.there(&words))?;
+        let said = command_output::run_stranger(made.there(&words))?;
         let mut lines = said.output.lines();
         let mut next = || lines.next().unwrap_or_default();
         made.is_shallow = next() == "true";
@@ -288,6 +293,7 @@ impl GitFolder {
         (made.objects, made.index) = (objects, index);
         made.settings = made.kept_settings()?;
         made.path = new_folder()?;
+        made.keeper = Some(Keeper::of(&made.path)?);
         made.fill(&shallow)?;
         Ok(made)
     }
@@ -303,7 +309,8 @@ impl GitFolder {
 
     /// Writes what makes a folder a repository, then gives it away.
     fn fill(&self, shallow: &Path) -> io::Result<()> {
-        let sha256 = command_output::run(self.there(&["rev-parse", "--show-object-format"]));
+        let sha256 =
+            command_output::run_stranger(self.there(&["rev-parse", "--show-object-format"]));
         let is_sha256 = sha256.is_ok_and(|said| said.output.trim() == "sha256");
         let format = if is_sha256 { "1\n[extensions]\n\tobjectFormat = sha256" } else { "0" };
         let config = format!(
@@ -333,7 +340,7 @@ impl GitFolder {
 
     /// Reads the settings that are kept.
     fn kept_settings(&self) -> io::Result<Vec<String>> {
-        let said = command_output::run(self.there(&["config", "--get-regexp", KEPT]));
+        let said = command_output::run_stranger(self.there(&["config", "--get-regexp", KEPT]));
         let text = said?.output;
         let pairs = text.lines().filter_map(|line| line.split_once(' '));
         let pairs = pairs.filter(|(_, value)| VALUES.contains(value));
@@ -373,7 +380,7 @@ impl GitFolder {
 impl Drop for GitFolder {
     fn drop(&mut self) {
         if !self.path.as_os_str().is_empty() {
-            // What stays takes four small files of /tmp.
+            // What stays goes with this process.
             let owner = self.owner.as_ref().map(User::identity);
             let _ = beneath::remove_made(&self.path, owner);
         }

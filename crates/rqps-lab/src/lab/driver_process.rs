@@ -1,6 +1,7 @@
 //! The other process: spawns `rqps driver`, hands it its request, and passes its messages on. Where
 //! another rqps starts drivers, the process is at the end of a line to that one.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -16,8 +17,11 @@ use crate::lab::ssh::CONNECTION_FAILED;
 use rqps_driver::event::DriverEvent;
 use rqps_driver::request::{DriverCommand, DriverRequest};
 use rqps_host::child::{self, ChildTask};
+use rqps_host::command_output::{self, Masked};
 use rqps_host::valgrind::Callgrind;
-use rqps_host::{command_output, confinement, plain};
+use rqps_host::{confinement, plain};
+use rqps_model::escape;
+use serde_json::Value as Json;
 
 /// The start of the process, by its DBMS.
 #[derive(Debug, Default)]
@@ -35,6 +39,9 @@ pub(super) struct Start {
 /// The time in which a driver may end its statements on a server of others.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
 
+/// The time in which a driver that waits must read a word.
+const ATTENTION: Duration = Duration::from_secs(30);
+
 /// A driver at work. Dropping it ends the process.
 pub(super) struct DriverProcess {
     carrier: Carrier,
@@ -42,6 +49,8 @@ pub(super) struct DriverProcess {
     host: Option<String>,
     /// Its lines.
     messages: Receiver<Result<String>>,
+    /// What no message may hold.
+    secrets: Vec<String>,
 }
 
 /// The connection to a driver.
@@ -112,7 +121,8 @@ impl DriverProcess {
     ) -> Result<DriverProcess> {
         let (driver, messages) = line.start(place, serde_json::to_string(request)?)?;
         let host = Some(host.to_owned());
-        Ok(DriverProcess { carrier: Carrier::Line(driver), host, messages })
+        let secrets = request.secrets();
+        Ok(DriverProcess { carrier: Carrier::Line(driver), host, messages, secrets })
     }
 
     /// Starts a driver by a command, on this host or one that leads to a client host. It ends when its
@@ -127,7 +137,9 @@ impl DriverProcess {
         log: &Path,
     ) -> Result<DriverProcess> {
         let line = serde_json::to_string(request)?;
-        let DriverChild { child, input, output, log } = DriverChild::start(command, &line, log)?;
+        let secrets = request.secrets();
+        let started = DriverChild::start(command, (&line, &secrets), log)?;
+        let DriverChild { child, input, output, log } = started;
         // A driver on another host that floods this one waits.
         let (sender, messages) = sync_channel(1 << 12);
         std::thread::spawn(move || {
@@ -139,7 +151,7 @@ impl DriverProcess {
         });
         let (input, cancels) = (Some(input), request.cancels());
         let carrier = Carrier::Child { child, input, log, cancels };
-        Ok(DriverProcess { carrier, host: host.map(str::to_owned), messages })
+        Ok(DriverProcess { carrier, host: host.map(str::to_owned), messages, secrets })
     }
 
     /// Its process id, if it is a process of this host.
@@ -158,7 +170,8 @@ impl DriverProcess {
         let told = match &mut self.carrier {
             Carrier::Child { input: None, .. } => Ok(()),
             Carrier::Child { input: Some(input), .. } => {
-                input.write_all(format!("{word}\n").as_bytes()).map_err(anyhow::Error::from)
+                command_output::say(input, &word.to_string(), ATTENTION)
+                    .map_err(anyhow::Error::from)
             }
             Carrier::Line(driver) => driver.tell(word.to_string()),
         };
@@ -176,9 +189,10 @@ impl DriverProcess {
         match (self.messages.recv_timeout(wait), &mut self.carrier) {
             (Ok(line), _) => {
                 let line = line?;
-                serde_json::from_str(&line)
-                    .map(Some)
-                    .with_context(|| format!("understand `{line}`"))
+                let event = event_of(&line, &self.secrets).map(Some);
+                event.with_context(|| {
+                    format!("understand `{}`", escape::masked(&line, &self.secrets))
+                })
             }
             (Err(RecvTimeoutError::Timeout), _) => Ok(None),
             (Err(RecvTimeoutError::Disconnected), Carrier::Child { child, log, .. }) => {
@@ -189,6 +203,43 @@ impl DriverProcess {
                 bail!("the connection to the rqps that starts drivers was cut")
             }
         }
+    }
+}
+
+/// The message of a line, without secrets.
+fn event_of(line: &str, secrets: &[String]) -> serde_json::Result<DriverEvent> {
+    // One with a quote or a backslash is not in the line as it is.
+    if !secrets.iter().any(|secret| line.contains(secret) || line.contains('\\')) {
+        return serde_json::from_str(line);
+    }
+    let mut message = serde_json::from_str(line)?;
+    mask(&mut message, secrets, false);
+    // A word of the messages themselves may be a password, too.
+    serde_json::from_value(message).or_else(|_| serde_json::from_str(line))
+}
+
+/// Masks all texts of a message, and the codes of errors, which a program chooses.
+fn mask(message: &mut Json, secrets: &[String], is_of_errors: bool) {
+    match message {
+        Json::String(text) => {
+            if let Cow::Owned(masked) = escape::masked(text, secrets) {
+                *text = masked;
+            }
+        }
+        Json::Array(all) => all.iter_mut().for_each(|one| mask(one, secrets, false)),
+        Json::Object(fields) => {
+            let of = |name: &str| {
+                if is_of_errors { escape::masked(name, secrets).into() } else { name.to_owned() }
+            };
+            *fields = std::mem::take(fields)
+                .into_iter()
+                .map(|(name, mut value)| {
+                    mask(&mut value, secrets, name == "errors");
+                    (of(&name), value)
+                })
+                .collect();
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) => {}
     }
 }
 
@@ -238,11 +289,15 @@ pub(super) struct DriverLog {
 const LOG_PATIENCE: Duration = Duration::from_secs(1);
 
 impl DriverChild {
-    /// Starts it with its request, a line of JSON. What it writes to stderr goes to the file `log`.
+    /// Starts it with its request, a line of JSON, and what no log may hold. What it writes to stderr goes to the file `log`.
     ///
     /// # Errors
     /// The process cannot be started or does not take its request.
-    pub(super) fn start(mut command: Command, request: &str, log: &Path) -> Result<DriverChild> {
+    pub(super) fn start(
+        mut command: Command,
+        (request, secrets): (&str, &[String]),
+        log: &Path,
+    ) -> Result<DriverChild> {
         let file = plain::to_append(log).with_context(|| format!("open {}", log.display()))?;
         let start = file.metadata().map_or(0, |file| file.len());
         let mut child =
@@ -250,6 +305,7 @@ impl DriverChild {
         let mut input = child.stdin.take().context("the driver has no standard input")?;
         let output = child.stdout.take().context("the driver has no standard output")?;
         let errors = child.stderr.take().context("the driver has no standard error")?;
+        let errors = Masked::over(errors, secrets.to_owned());
         let written = command_output::keep_log(errors, file);
         match input.write_all(format!("{request}\n").as_bytes()) {
             // It has ended already; its messages say why.
@@ -345,6 +401,24 @@ impl<R: Read> Iterator for BoundedLines<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_holds_no_secret() {
+        let secrets = ["pa\"ss".to_owned(), "rows".to_owned(), "failed".to_owned()];
+        let check = |line: &str, shown: &str| {
+            let event = event_of(line, &secrets).unwrap();
+            assert_eq!(serde_json::to_string(&event).unwrap(), shown);
+        };
+        check(
+            r#"{"failed":{"fault":"login pa\"ss failed"}}"#,
+            r#"{"failed":{"fault":"login *** ***"}}"#,
+        );
+        // Names of fields stay.
+        check(r#"{"loading":{"rows":1,"of":2}}"#, r#"{"loading":{"rows":1,"of":2}}"#);
+        let mut outcome = serde_json::json!({"errors":{"rows":1},"facts":{"rows":"failed"}});
+        mask(&mut outcome, &secrets, false);
+        assert_eq!(outcome.to_string(), r#"{"errors":{"***":1},"facts":{"rows":"***"}}"#);
+    }
 
     fn words(log: &str) -> String {
         let file = tempfile::NamedTempFile::new().unwrap();

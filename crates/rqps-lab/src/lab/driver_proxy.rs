@@ -207,8 +207,11 @@ impl BlockLine {
         let carrier = self.side.hosts.get(host).with_context(what)?;
         self.permit.check(request, carrier).with_context(what)?;
         let command = self.hosts.driver(host).with_context(what)?;
-        let started =
-            DriverChild::start(command, request, &self.log_of(host)).with_context(what)?;
+        let secrets =
+            serde_json::from_str::<DriverRequest>(request).map(|request| request.secrets());
+        let secrets = secrets.with_context(what)?;
+        let started = DriverChild::start(command, (request, &secrets), &self.log_of(host));
+        let started = started.with_context(what)?;
         let DriverChild { child, input, output, log } = started;
         let child = Arc::new(Mutex::new(child));
         let (line, process) = (Arc::clone(self), Arc::clone(&child));

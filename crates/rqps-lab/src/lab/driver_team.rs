@@ -20,6 +20,8 @@ const ROUND_TRIPS: u32 = 16;
 const ANSWER: Duration = Duration::from_secs(10);
 /// Between two looks at a driver while others speak.
 const LOOK: Duration = Duration::from_millis(10);
+/// Messages of a host that wait for those of others.
+const SAID_MOST: usize = 1 << 12;
 /// Hosts start so long after the word to do so has been sent, beside what a round trip takes.
 const LEAD: Duration = Duration::from_millis(20);
 /// Windows that begin further apart than this are worth a note, milliseconds.
@@ -71,7 +73,8 @@ impl AwayDriver {
 
     /// Hears what it says within `wait`; false if that is nothing.
     fn hear(&mut self, wait: Duration) -> Result<bool> {
-        if self.is_done {
+        // What it says beyond that waits there, until the other hosts have said their part.
+        if self.is_done || self.said.len() >= SAID_MOST {
             return Ok(false);
         }
         let Some(event) = self.process.next(wait)? else { return Ok(false) };
@@ -211,8 +214,10 @@ impl AwayTeam {
             }
             let is_silent = |driver: &AwayDriver| driver.said.is_empty() && !driver.is_done;
             let Some(silent) = self.drivers.iter().position(is_silent) else {
-                if let Some(event) = self.together()? {
-                    return Ok(Some(event));
+                let event = self.together()?;
+                // Words to the team alone, without end, are no reason not to look up.
+                if event.is_some() || Instant::now() > deadline {
+                    return Ok(event);
                 }
                 continue;
             };
@@ -389,6 +394,35 @@ impl ClockOffset {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What the lab hears within a moment from a host that says one thing without end.
+    fn flood(line: &str) -> (Option<DriverEvent>, usize) {
+        use rqps_driver::request::DriverRequest;
+        use rqps_driver::turns::token::TurnRules;
+        let mut command = rqps_host::child::command("sh", rqps_host::child::ChildTask::Work);
+        command.args([
+            "-c",
+            "read request; exec 3<&0; cat <&3 > /dev/null & exec yes \"$0\"",
+            line,
+        ]);
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let (order, round, turn_ns) = (Vec::new(), 1, 1);
+        let rules = TurnRules { order, round, turn_ns, warmup_ns: 0, window_ns: 0 };
+        let request = DriverRequest::keep_turns(rules);
+        let process = DriverProcess::started(command, Some("h"), &request, log.path()).unwrap();
+        let drivers = vec![AwayDriver::new(process, "h", 1)];
+        let mut team = AwayTeam { drivers, series: SeriesOf::default() };
+        let heard = team.next(Duration::from_millis(100)).unwrap();
+        (heard, team.drivers[0].said.len())
+    }
+
+    #[test]
+    fn a_host_that_says_things_without_end_holds_nobody_up() {
+        let (heard, kept) = flood(r#"{"meeting":{"number":1}}"#);
+        assert!(heard.is_none() && kept <= SAID_MOST, "{heard:?}, {kept}");
+        let (heard, kept) = flood(r#""warming""#);
+        assert!(matches!(heard, Some(DriverEvent::Warming)) && kept < SAID_MOST, "{heard:?}");
+    }
 
     #[test]
     fn niced_work_makes_a_host_busy_and_no_time_is_not_idle() {

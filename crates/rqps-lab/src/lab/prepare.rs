@@ -381,7 +381,8 @@ impl StepRunner<'_> {
             ..StepRequest::of(step, &workload)
         };
         let request = self.request(seed, RequestBody::Step(Box::new(task)));
-        let request = DriverRequest { asks: true, pause: false, ..request };
+        let only_reads = self.only_reads(step);
+        let request = DriverRequest { asks: true, pause: false, only_reads, ..request };
         let mut found = StepAnswers::default();
         let ended = self.converse(&request, &mut |event| match event {
             DriverEvent::Answer(more) => {

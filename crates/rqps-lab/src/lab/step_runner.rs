@@ -44,6 +44,8 @@ const LOOK: Duration = Duration::from_millis(200);
 const CRASH_GRACE: Duration = Duration::from_secs(1);
 /// A driver that is silent for this long beyond what it was asked for is stuck.
 const PATIENCE: Duration = Duration::from_secs(300);
+/// Messages about a step: one a second, and a few.
+const MESSAGES_MOST: u32 = 1 << 20;
 
 /// A driver that waits for a server without an end.
 #[derive(Debug, Error)]
@@ -171,6 +173,13 @@ impl StepRunner<'_> {
         if is_load { vec![made, used] } else { vec![used] }
     }
 
+    /// True if nobody was asked whether the step may write on a server of others.
+    pub(super) fn only_reads(&self, step: &Step) -> bool {
+        let plan = self.execution.plan;
+        let is_guest = plan.is_visitor() && self.control.guest_place().is_some();
+        is_guest && !benchmarks::may_write(&plan.workload, step)
+    }
+
     pub(super) fn driver(
         &self,
         request: &DriverRequest,
@@ -212,6 +221,10 @@ impl StepRunner<'_> {
         let mut began = Instant::now();
         let leave = || self.participant.as_ref().map(TurnParticipant::leave);
         loop {
+            // Also while messages come without a break.
+            if self.execution.stopped() {
+                bail!("stopped by the user");
+            }
             match driver.next(LOOK) {
                 Ok(Some(DriverEvent::Failed { fault })) => {
                     leave();
@@ -229,9 +242,6 @@ impl StepRunner<'_> {
                 if participant.is_waiting() {
                     began = Instant::now();
                 }
-            }
-            if self.execution.stopped() {
-                bail!("stopped by the user");
             }
             if began.elapsed() > patience {
                 return Err(Silence { seconds: patience.as_secs() }.into());
@@ -299,9 +309,7 @@ impl StepRunner<'_> {
         };
         let shared = plan::shared_clients(&workload, step, step_request.clients);
         let mut request = self.request(seed, RequestBody::Step(Box::new(step_request)));
-        let plan = self.execution.plan;
-        let is_guest = plan.is_visitor() && self.control.guest_place().is_some();
-        request.only_reads = is_guest && !benchmarks::may_write(&plan.workload, step);
+        request.only_reads = self.only_reads(step);
         if let Some(participant) = &self.participant {
             participant.put(&mut request);
         }
@@ -319,7 +327,7 @@ impl StepRunner<'_> {
         let patience = PATIENCE + Duration::from_secs_f64(seconds);
         let mut turns = Vec::new();
         let mut window: Option<Window> = None;
-        loop {
+        for _ in 0..MESSAGES_MOST {
             match self.next(&mut driver, patience)? {
                 DriverEvent::Warming | DriverEvent::Waiting { .. } => {}
                 DriverEvent::Prepared => {
@@ -360,6 +368,7 @@ impl StepRunner<'_> {
                 other => bail!("expected a measurement from the driver, got {other:?}"),
             }
         }
+        bail!("the driver sent more than {MESSAGES_MOST} messages about one step")
     }
 
     fn sampler(&self) -> CounterSampler {

@@ -161,13 +161,14 @@ const KNOWN: &[(&str, &[&str])] = &[
         &["cleanup", "column", "encryption", "name", "own", "password", "table", "view"],
     ),
     ("dbms/sqlite", &["line", "name"]),
+    ("driver/behind", &["words"]),
     ("driver/connection", &["id"]),
     (
         "driver/guest",
         &["&function[..end]", "extension", "function", "mark", "name", "schemas", "table"],
     ),
     ("driver/load", &["name", "names", "self.columns.names", "tuples", "values"]),
-    ("driver/load_changes", &["modes", "name"]),
+    ("driver/load_changes", &["modes", "name", "table"]),
     (
         "driver/row_stream",
         &[

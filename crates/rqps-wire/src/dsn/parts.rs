@@ -378,7 +378,7 @@ fn shown_host(text: &str) -> String {
 }
 
 /// Undoes percent-encoding. `+` stays a plus.
-fn decode(text: &str, part: &'static str) -> Result<String, DsnError> {
+pub(super) fn decode(text: &str, part: &'static str) -> Result<String, DsnError> {
     let bad = || DsnError::Encoding(part);
     let mut bytes = Vec::with_capacity(text.len());
     let mut pieces = text.split('%');

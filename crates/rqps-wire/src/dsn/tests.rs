@@ -10,6 +10,18 @@ use rqps_model::endpoint::{
 };
 
 #[test]
+fn what_is_left_out_of_an_address_is_known() {
+    let check = |text: &str, found: &[&str]| assert_eq!(secrets(text), found, "{text}");
+    check("redis://me:a%2Fb@h:1/0", &["a%2Fb", "a/b"]);
+    check("redis://:s3cret@127.0.0.1:7001", &["s3cret", "s3cret"]);
+    check("x://h/db?passwd=s3cret&user=me", &["s3cret", "s3cret"]);
+    check("redis://127.0.0.1:7001", &[]);
+    check("postgres://me:${SECRET}@h/db", &[]);
+    check("/home/me/duckdb-1.4.4", &[]);
+    assert_eq!(encoded("a/b c"), "a%2Fb%20c");
+}
+
+#[test]
 fn a_dsn_is_stored_without_its_password() {
     let check = |dsn: &str, stored: &str| assert_eq!(without_password(dsn), stored);
     check("postgres://me:${SECRET}@host/db", "postgres://me:${SECRET}@host/db");

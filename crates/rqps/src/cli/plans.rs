@@ -1,6 +1,8 @@
 //! `rqps plans`: the plan of every statement on another version, without the data.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -143,7 +145,8 @@ pub(super) fn plans(words: &Plans) -> Result<u8> {
     if statements.is_empty() {
         bail!("compare plans of no statement\nhint: name files with --statements FILE");
     }
-    let interrupt = Interrupt(stop_flag()?);
+    let stop = stop_flag()?;
+    let interrupt = Interrupt(Arc::clone(&stop));
     let place = PrivatePlace::make(words.work.as_deref(), program()?, interrupt)?;
     let (old, new) = builds(words, &sides)?;
     let mut tell = |text: &str| info!("rqps: {text}");
@@ -154,6 +157,10 @@ pub(super) fn plans(words: &Plans) -> Result<u8> {
     });
     match report {
         Ok(report) => finish(words, &report),
+        Err(_) if stop.load(Ordering::Relaxed) => {
+            error!("rqps: stopped");
+            Ok(exit::INTERRUPTED)
+        }
         Err(error) => {
             error!("rqps: failed to {}", error_text(&error).trim_end());
             Ok(exit::RUN_FAILED)

@@ -461,3 +461,62 @@ fn the_first_interrupt_ends_a_wait_for_a_silent_server() {
     rqps.kill().unwrap();
     panic!("rqps still waits: {}", said(&rqps.wait_with_output().unwrap()));
 }
+
+/// A program of the user's that prints the address that it was given, with the password, wherever a
+/// program can print.
+#[test]
+fn a_password_that_a_program_prints_is_stored_nowhere() {
+    let _turn = crate::program::turn();
+    let folder = tempfile::tempdir().unwrap();
+    // The results hold the program.
+    let program = r#"#!/bin/sh
+key=Key
+while read -r line; do
+    case $line in
+    *'"hello":'*) echo '{"hello":1,"steps":[{"name":"get","group":"point"}]}' ;;
+    *'"open":'*)
+        echo "$line" >&2
+        target=${line#*'"target":"'} && target=${target%%'"'*}
+        echo "{\"version\":\"$target\"}"
+        ;;
+    *'"prepare":'*) echo '{}' ;;
+    *'"run":'*)
+        us=${line##*:} && us=${us%\}} && sleep "$(printf '0.%06d' "$us")"
+        case $target in
+        *refuse*) echo "{\"error\":\"no login with $key/2pw and $key%2F2pw\"}" ;;
+        *garble*) echo "$key/2pw" ;;
+        *) echo "{\"n\":1,\"us\":$us,\"hist\":{\"900\":1},\"errors\":{\"$key/2pw\":1}}" ;;
+        esac
+        ;;
+    esac
+done
+"#;
+    fs::write(folder.path().join("leaky.sh"), program).unwrap();
+    make_executable(&folder.path().join("leaky.sh"));
+    let words = ["compare", "--yes", "--bench", "client:leaky.sh"];
+    let targets = ["fine", "refuse", "garble"]
+        .map(|name| format!("{name}=leaky://me:Key%2F2pw@{name}.invalid/db"));
+    let words = words.into_iter().chain(targets.iter().map(String::as_str));
+    let words: Vec<&str> = words.chain(crate::program::SHORT).collect();
+    let output = rqps_in(&words, folder.path()).output().unwrap();
+    let all = said(&output) + &text(&output.stdout) + &all_text_of(&folder.path().join("out"));
+    assert!(all.contains("no login with *** and ***"), "{all}");
+    assert!(all.contains("leaky://me:***@fine.invalid/db"), "{all}");
+    for secret in ["Key/2pw", "Key%2F2pw"] {
+        assert!(!all.contains(secret), "{all}");
+    }
+}
+
+fn make_executable(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// The text of all files in a folder.
+fn all_text_of(folder: &Path) -> String {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let read = |path: std::path::PathBuf| {
+        if path.is_dir() { all_text_of(&path) } else { text(&fs::read(path).unwrap()) }
+    };
+    entries.map(read).collect()
+}

@@ -14,7 +14,12 @@ while read -r line; do
         *) echo '{"version":"Fake 1.2"}' ;;
         esac
         ;;
-    *'"load":'*) echo '{"loading":5}' && echo '{"rows":10}' ;;
+    *'"load":'*)
+        rows=0
+        while [ "$fault" = same ]; do echo '{"loading":5}'; done
+        while [ "$fault" = more ]; do rows=$((rows + 1)) && echo "{\"loading\":$rows}"; done
+        echo '{"loading":5}' && echo '{"rows":10}'
+        ;;
     *'"prepare":'*) echo '{}' ;;
     *'"run":'*)
         us=${line##*:} && us=${us%\}}
