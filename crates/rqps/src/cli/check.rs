@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -48,6 +49,9 @@ const BLOCKS_LEAST: u32 = 3;
 /// Settings of sysbench with which a block takes seconds.
 const SETTINGS: [&str; 5] =
     ["rows=20000", "read_seconds=0.3", "write_seconds=0.3", "warmup_seconds=0.1", "settle_scale=0"];
+/// Looks at who else runs, and the time between them.
+const LOOKS: u32 = 10;
+const LOOK: Duration = Duration::from_millis(50);
 /// Each so many steps in turns is one whose count did not move.
 const ONE_OTHER_IN: usize = 4;
 
@@ -176,7 +180,7 @@ fn reported(phase: Phase) -> Option<String> {
 fn counting(draft: &PlanDraft, all: &[String], seconds: f64) -> Result<Option<Plan>> {
     // Estimates are on the side of servers: a library needs half of them.
     let is_library = draft.targets.iter().all(|target| target.dbms.is_embedded());
-    let room = if is_library { 2.0 * seconds } else { seconds };
+    let room = if is_library { 2.0 * seconds } else { seconds } / slowdown();
     let plan = fitting(all, room, |steps| {
         let plan = PlanDraft { steps, count: Some(COUNTED), ..draft.clone() };
         Plan::build(plan)?.counting()?.context("count: no target is a build")
@@ -192,6 +196,24 @@ fn counting(draft: &PlanDraft, all: &[String], seconds: f64) -> Result<Option<Pl
             Ok(None)
         }
     }
+}
+
+/// How many times as long as on a quiet host two processes take that need a CPU each: by how many
+/// others want to run now.
+fn slowdown() -> f64 {
+    let running = || -> Option<f64> {
+        // `0.20 0.18 0.12 3/1024 4711`: the fourth is how many run, of all.
+        let text = fs::read_to_string("/proc/loadavg").ok()?;
+        text.split(' ').nth(3)?.split('/').next()?.parse().ok()
+    };
+    let look = |_| {
+        thread::sleep(LOOK);
+        // This process is one.
+        running().map_or(0.0, |running| (running - 1.0).max(0.0))
+    };
+    let others = (0..LOOKS).map(look).sum::<f64>() / f64::from(LOOKS);
+    let cpus = thread::available_parallelism().map_or(1.0, |cpus| cpus.get() as f64);
+    ((others + 2.0) / cpus).max(1.0)
 }
 
 /// The plan of as many steps, from the first on, as there is time for.
