@@ -354,7 +354,8 @@ fn explained(
     let share = counted / ln;
     if share < EXPLAINED_LEAST {
         return Err(format!(
-            "they differ by {}, which explains {:.0} % of the difference of {name}",
+            "they differ by {}, which explains {:.0} % of the difference of {name} (--metric instr/o \
+             searches by them all the same)",
             percent(counted),
             100.0 * share
         ));
