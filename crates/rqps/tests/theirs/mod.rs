@@ -32,6 +32,16 @@ pub(crate) struct Theirs {
 impl Theirs {
     /// Starts one; `None`, and a note, if the build cannot be had.
     pub(crate) fn start(test: &str, target: &str, dbms: Dbms) -> Option<Theirs> {
+        Theirs::start_with(test, target, dbms, ("", ""))
+    }
+
+    /// With a line of the default config in place of another.
+    pub(crate) fn start_with(
+        test: &str,
+        target: &str,
+        dbms: Dbms,
+        (line, instead): (&str, &str),
+    ) -> Option<Theirs> {
         let turn = program::turn();
         let root = match builds::roots("", &[target]) {
             Ok(roots) => roots.into_iter().next()?,
@@ -45,7 +55,12 @@ impl Theirs {
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let version = target.split_once('@').unwrap().1;
         let build = server_place::build(dbms, Some(&root), version);
-        let mut plane = control_plane(server_place::site(folder.path(), &build)).unwrap();
+        let mut site = server_place::site(folder.path(), &build);
+        assert!(site.config.text.contains(line), "{}", site.config.text);
+        if !line.is_empty() {
+            site.config.text = site.config.text.replace(line, instead);
+        }
+        let mut plane = control_plane(site).unwrap();
         plane.init().unwrap();
         plane.start().unwrap();
         let (_, login) = plane.endpoint();
