@@ -52,7 +52,9 @@ impl Scene {
 
     pub(crate) fn rqps(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
-        let lock = Path::new(env!("CARGO_TARGET_TMPDIR")).join("live.lock");
+        // Two test programs may run at once, as in `.ci/run`.
+        let name = format!("live-{}.lock", std::process::id());
+        let lock = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         command.env("RQPS_HOST_LOCK", lock).env(MARK, self.folder.path());
         // What was found out about this host must not decide how often a block is measured.
         command.env("RQPS_STATE", concat!(env!("CARGO_TARGET_TMPDIR"), "/no-calibrations"));
