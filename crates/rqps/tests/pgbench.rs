@@ -298,11 +298,20 @@ fn check_same(server: &Theirs, scripts: &[&str], protocol: &str) {
     });
     let clients = |sessions: Vec<Vec<String>>| -> Vec<Vec<String>> {
         let of_client = |session: Vec<String>| {
-            // What finds the server's side, what asks for plans, and what has it refuse writes.
-            let of_rqps =
-                ["EXPLAIN", "SELECT pg_catalog.pg_backend_pid", "SET default_transaction"];
+            // What finds the server's side, asks for plans, has it refuse writes, and looks behind
+            // names.
+            let of_rqps = [
+                "EXPLAIN",
+                "SELECT pg_catalog.pg_backend_pid",
+                "SET default_transaction",
+                "SELECT pg_catalog.unnest(pg_catalog.current_schemas",
+                "BEGIN READ ONLY",
+                "SET LOCAL search_path TO pg_catalog, pg_temp",
+                "WITH RECURSIVE made AS",
+            ];
             let own = |sql: &String| {
-                sql != "SELECT 1" && !of_rqps.iter().any(|begin| sql.starts_with(begin))
+                let is_end = ["SELECT 1", "COMMIT"].contains(&sql.as_str());
+                !is_end && !of_rqps.iter().any(|begin| sql.starts_with(begin))
             };
             session.into_iter().filter(own).collect::<Vec<String>>()
         };
