@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::connection::Connection;
+use crate::guest::TRUSTED;
 use rqps_model::dialect::Dialect;
 use rqps_model::escape;
 use rqps_model::sql_name::Literal;
@@ -15,9 +16,6 @@ use serde_json::Value as Json;
 
 /// Views upon views.
 const DEPTH_MOST: usize = 32;
-
-/// Users whose code may run as this one.
-const TRUSTED: &str = "(SELECT oid FROM pg_roles WHERE rolsuper OR rolname = current_user)";
 
 /// Objects of extensions come from their files.
 const OF_NO_EXTENSION: &str =
@@ -92,7 +90,7 @@ fn look(
         }
         texts = more;
     }
-    Err(format!("its views stand on more than {DEPTH_MOST} others"))
+    Err(format!("its views lead to others, more than {DEPTH_MOST} one behind the other"))
 }
 
 /// What may be names in a text. Servers fold the case of some.

@@ -189,8 +189,9 @@ const TYPES: &str = "WITH RECURSIVE made AS (SELECT p.oid FROM pg_proc p \
      SELECT t.typname, t.oid::regtype::text FROM pg_type t JOIN calling c ON c.oid = t.oid \
      JOIN pg_namespace n ON n.oid = t.typnamespace WHERE n.nspname IN ";
 
-/// Users whose code may run as this one.
-const TRUSTED: &str = "(SELECT oid FROM pg_roles WHERE rolsuper OR rolname = current_user)";
+/// Users whose code may run as the login: superusers, who could do so anyway, and the login itself.
+pub(super) const TRUSTED: &str =
+    "(SELECT oid FROM pg_roles WHERE rolsuper OR rolname = current_user)";
 
 /// Schemas of these in which users may make objects, beside this one and superusers, who could do
 /// more anyway, and those in which they have made some: whatever a load writes, the server may call

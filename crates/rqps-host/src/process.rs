@@ -524,10 +524,15 @@ pub(super) fn send(pid: u32, signal: Signal, name: &'static str) -> Result<(), P
 
 /// True if the standard output or error of a process goes to this file.
 fn writes_to(pid: u32, log: &Path) -> bool {
-    let identity = |path: &Path| fs::metadata(path).map(|it| (it.dev(), it.ino())).ok();
-    let log = identity(log);
-    let is_log = |fd| identity(Path::new(&format!("/proc/{pid}/fd/{fd}"))) == log;
-    log.is_some() && [1, 2].into_iter().any(is_log)
+    // A link to /dev/null would name half of the processes of the host.
+    let Some(log) = fs::symlink_metadata(log).ok().filter(fs::Metadata::is_file) else {
+        return false;
+    };
+    let is_log = |fd| {
+        let written = fs::metadata(format!("/proc/{pid}/fd/{fd}"));
+        written.is_ok_and(|it| (it.dev(), it.ino()) == (log.dev(), log.ino()))
+    };
+    [1, 2].into_iter().any(is_log)
 }
 
 // Stops the processes of a tree from running and lets them run again, many times a second: by
@@ -668,6 +673,19 @@ mod tests {
         child.wait().unwrap();
         all = ProcessFreezer::of(pids[0]);
         assert!(all.members.is_empty());
+    }
+
+    #[test]
+    fn a_log_that_is_a_link_names_no_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let [log, link] = ["log", "link"].map(|name| folder.path().join(name));
+        std::os::unix::fs::symlink(&log, &link).unwrap();
+        let mut writer = Command::new("sleep");
+        let mut writer = writer.arg("60").stdout(fs::File::create(&log).unwrap()).spawn().unwrap();
+        assert!(writes_to(writer.id(), &log));
+        assert!(!writes_to(writer.id(), &link) && !writes_to(writer.id(), Path::new("/dev/null")));
+        writer.kill().unwrap();
+        writer.wait().unwrap();
     }
 
     /// The root was killed while its children stood: they run on when the tree is looked at again.

@@ -20,9 +20,9 @@ use thiserror::Error;
 
 /// The version of the protocol.
 const PROTOCOL: u32 = 1;
-/// A load may be silent for so many times longer than another answer may take, and take so many
-/// times as long.
+/// A load may be silent for so many times the patience of another answer.
 const LOAD_FACTOR: u32 = 60;
+/// A whole load may take so many times that patience.
 const LOAD_WHOLE: u32 = 24 * 60;
 /// Most codes of errors of a client.
 pub(super) const CODES_MOST: usize = 100;

@@ -289,7 +289,8 @@ pub(super) struct DriverLog {
 const LOG_PATIENCE: Duration = Duration::from_secs(1);
 
 impl DriverChild {
-    /// Starts it with its request, a line of JSON, and what no log may hold. What it writes to stderr goes to the file `log`.
+    /// Starts it with its request, a line of JSON. What it writes to stderr goes to the file `log`,
+    /// without these secrets.
     ///
     /// # Errors
     /// The process cannot be started or does not take its request.
