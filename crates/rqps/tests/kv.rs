@@ -328,6 +328,15 @@ fn a_full_disk_ends_the_run_and_nothing_is_measured_on_half_a_database() {
     // writes give back, too.
     wait_for("the driver of fillseq", || driver_of(&child));
     let mut filler = std::fs::File::create(mount.folder.join("filler")).expect("filler");
+    // At once: a slow host would write the last key before a loop of writes had filled the disk.
+    let mut filled = 0;
+    for size in (16..29).rev().map(|bits| 1_u64 << bits) {
+        let nothing = rustix::fs::FallocateFlags::empty();
+        while rustix::fs::fallocate(&filler, nothing, filled, size).is_ok() {
+            filled += size;
+        }
+    }
+    std::io::Seek::seek(&mut filler, std::io::SeekFrom::End(0)).expect("end of the filler");
     while child.try_wait().expect("wait").is_none() {
         while std::io::Write::write_all(&mut filler, &[1; 1 << 12]).is_ok() {}
         std::thread::sleep(Duration::from_millis(1));
