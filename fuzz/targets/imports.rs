@@ -16,7 +16,7 @@ use rqps_import::{
 
 use super::{scratch, split, text};
 
-#[path = "../../crates/rqps/tests/import/samples.rs"]
+#[path = "../../crates/rqps/tests/it/import/samples.rs"]
 mod samples;
 
 fn read(bytes: &[u8]) -> Text {

@@ -1,4 +1,4 @@
-//! The structure of the file; tests/html.rs tests it in a browser.
+//! The structure of the file; the tests of the program try it in a browser.
 
 use super::{PageFrame, RunLink, chart_library, render_document};
 use crate::chart::{Axis, Chart, Form, Line, Point, Series};

@@ -11,12 +11,12 @@ use serde_json::Value as Json;
 
 use crate::draw::Trial;
 use crate::kinds::Kind;
-use crate::program;
 use crate::record::{Outcome, Record};
 use crate::running::{Ended, Running, reported, steps};
 use crate::scene::{Scene, below, text};
 use crate::setups::Builds;
 use crate::strike::{Blow, heal, strike};
+use crate::support::program;
 
 /// A run takes seconds; under a fault on a busy machine it gets this much.
 const PATIENCE: Duration = Duration::from_secs(150);

@@ -11,36 +11,20 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 #![allow(dead_code, reason = "other tests use the rest of what they share")]
 
-#[path = "../builds/mod.rs"]
-mod builds;
 mod draw;
-#[path = "../elsewhere/mod.rs"]
-mod elsewhere;
 mod judge;
 mod kinds;
-#[path = "../statements/log.rs"]
-mod log;
 mod options;
 mod processes;
-#[path = "../program/mod.rs"]
-mod program;
 mod proxy;
 mod record;
 mod room;
 mod running;
 mod scene;
-#[path = "../server_place/mod.rs"]
-mod server_place;
 mod setups;
-#[path = "../skipped/mod.rs"]
-mod skipped;
-#[path = "../slurm_site/mod.rs"]
-mod slurm_site;
-#[path = "../ssh_site/mod.rs"]
-mod ssh_site;
 mod strike;
-#[path = "../theirs/mod.rs"]
-mod theirs;
+#[path = "../it/support/mod.rs"]
+mod support;
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -56,6 +40,7 @@ use options::Options;
 use record::{HEADER, Outcome, Record};
 use room::Room;
 use setups::Builds;
+use support::skipped;
 
 fn main() -> ExitCode {
     let options = Options::parse();

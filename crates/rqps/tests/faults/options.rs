@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
-use crate::builds;
+use crate::support::builds;
 
 /// Setups of the short campaign: what needs no fetched build and takes a few seconds.
 const SHORT: [&str; 3] = ["sqlite", "sqlite-by-run", "fake"];

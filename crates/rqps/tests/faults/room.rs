@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use crate::draw::Trial;
 use crate::options::Options;
-use crate::program;
 use crate::record::{Outcome, Record};
 use crate::scene::made;
+use crate::support::program;
 
 /// A trial that takes longer has hung.
 const PATIENCE: Duration = Duration::from_secs(500);

@@ -14,10 +14,10 @@ use crate::kinds::Kind;
 use crate::processes::{self, Process};
 use crate::proxy::Proxy;
 use crate::setups::{Builds, Place};
-use crate::slurm_site::Cluster;
-use crate::ssh_site::Site;
-use crate::theirs::Theirs;
-use crate::{elsewhere, program};
+use crate::support::slurm_site::Cluster;
+use crate::support::ssh_site::Site;
+use crate::support::theirs::Theirs;
+use crate::support::{elsewhere, program};
 
 /// rqps, in a folder that everybody can reach.
 pub(crate) const RQPS: &str = "/mnt/rqps";

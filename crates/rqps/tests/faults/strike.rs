@@ -254,7 +254,7 @@ fn second(scene: &Scene, run: &mut Running, same_results: bool) -> Blow {
         Ok(output) => output,
         Err(error) => return Blow::Broken(error.to_string()),
     };
-    let said = crate::program::said(&output);
+    let said = crate::support::program::said(&output);
     let code = output.status.code();
     let is_refused = code == Some(2) && said.contains("another rqps");
     if run.has_ended() {

@@ -1,4 +1,4 @@
-//! Tests with files built byte by byte by the format's specification; `tests/vector.rs` reads one
+//! Tests with files built byte by byte by the format's specification; the tests of the program read one
 //! that h5py wrote.
 
 use crate::data::hdf5::*;

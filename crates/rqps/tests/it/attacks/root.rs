@@ -1,0 +1,375 @@
+//! As root: what code under test, another local user or a stranger's result folder puts in the way
+//! of files that rqps writes, reads, gives away or removes.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use rqps_dbms::control_plane;
+use rqps_host::mark::MarkKey;
+use rqps_host::user;
+use rqps_model::build::{Build, Dbms};
+
+use crate::support::program::{self, rqps_in, said};
+use crate::support::{server_place, skipped};
+
+/// The user of servers.
+const NOBODY: u32 = 65_534;
+/// The secret that no attack may reach, and what it says.
+const CANARY: &str = "only root may read this, and nobody may change it";
+
+/// A folder that servers can pass through, and in it a folder of root's with the canary.
+struct Scene {
+    folder: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let mut builder = tempfile::Builder::new();
+        let folder = builder.permissions(Permissions::from_mode(0o755)).tempdir().unwrap();
+        let scene = Scene { folder };
+        fs::create_dir(scene.path("root")).unwrap();
+        fs::write(scene.canary(), CANARY).unwrap();
+        fs::set_permissions(scene.canary(), Permissions::from_mode(0o600)).unwrap();
+        scene
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn canary(&self) -> PathBuf {
+        self.path("root/canary")
+    }
+
+    /// Nothing came to the canary: not its content, its owner, or its place.
+    fn check_canary(&self) {
+        assert_eq!(fs::read_to_string(self.canary()).unwrap(), CANARY);
+        let facts = fs::metadata(self.canary()).unwrap();
+        let own = rustix::process::geteuid().as_raw();
+        assert_eq!((facts.uid(), facts.mode() & 0o777), (own, 0o600));
+        assert_eq!(fs::read_dir(self.path("root")).unwrap().count(), 1, "nothing came beside it");
+    }
+
+    /// A short comparison of the fake DBMS into `out`, with these words more.
+    fn compare(&self, more: &[&str]) -> Output {
+        let words = ["compare", "a=fake@1", "--steps", "point-query", "--set", "settle_scale=0"];
+        self.rqps(&[&words[..], &["--blocks", "1", "--canaries", "off"], more].concat())
+    }
+
+    fn rqps(&self, words: &[&str]) -> Output {
+        let mut command = rqps_in(words, self.folder.path());
+        command.env("RQPS_CACHE", self.path("cache")).output().unwrap()
+    }
+}
+
+fn is_root(test: &str) -> bool {
+    let is = rustix::process::geteuid().is_root();
+    if !is {
+        skipped::note(test, "only root runs servers as another user");
+    }
+    is
+}
+
+/// A build whose programs are this script.
+fn hostile_build(scene: &Scene, dbms: Dbms, script: &str) -> Build {
+    let root = scene.path("build");
+    fs::create_dir_all(root.join("bin")).unwrap();
+    for program in ["initdb", "postgres", "mysqld"] {
+        let path = root.join("bin").join(program);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+    }
+    server_place::build(dbms, Some(&root), "17.2")
+}
+
+/// Finding 2: what runs as nobody plants links where control files of the next program will be.
+#[test]
+fn a_server_cannot_lead_root_to_write_elsewhere() {
+    if !is_root("a_server_cannot_lead_root_to_write_elsewhere") {
+        return;
+    }
+    for dbms in [Dbms::Postgres, Dbms::Mysql] {
+        let scene = Scene::new();
+        let (data, canary) = (scene.path("data"), scene.canary());
+        let names = "postgresql.conf pg_hba.conf my.cnf init.sql create.sql tmp/init.sql \
+                     tmp/create.sql db/mysql db/tmp server.log snapshot.json";
+        let plant = format!(
+            "for name in {names}; do rm -rf {0}/$name; ln -s {1} {0}/$name; done; \
+             mv {0}/db {0}/old; ln -s {2} {0}/db; ln {1} {0}/tmp/hard; exit 0",
+            data.display(),
+            canary.display(),
+            scene.path("root").display()
+        );
+        let build = hostile_build(&scene, dbms, &plant);
+        let mut plane = control_plane(server_place::site(scene.folder.path(), &build)).unwrap();
+        // Programs that end at once make no data folder, or no server that answers.
+        let _ = plane.init();
+        let _ = plane.start();
+        drop(plane);
+        scene.check_canary();
+        assert!(!data.join("db").is_symlink(), "the folder of the data belongs to root");
+        for name in ["postgresql.conf", "my.cnf"] {
+            assert!(!data.join(name).is_symlink(), "{name}");
+        }
+    }
+}
+
+/// The same through the program: a snapshot of a hostile server is copied, measured and removed.
+#[test]
+fn a_folder_of_another_user_is_copied_and_removed_without_following_links() {
+    let scene = Scene::new();
+    let (from, to) = (scene.path("from"), scene.path("to"));
+    fs::create_dir_all(from.join("db")).unwrap();
+    symlink(scene.path("root"), from.join("db/base")).unwrap();
+    symlink(scene.canary(), from.join("db/file")).unwrap();
+    rqps_host::disk::copy_tree(&from, &to, &mut |_, _| {}).unwrap();
+    assert!(to.join("db/base").is_symlink() && to.join("db/file").is_symlink());
+    let key = MarkKey::open(None).unwrap();
+    let own = key.claim(&scene.path("work")).unwrap();
+    fs::rename(&to, scene.path("work/to")).unwrap();
+    symlink(scene.path("root"), scene.path("work/link")).unwrap();
+    assert!(own.remove_below(Path::new("link/canary")).is_err(), "a link on the way");
+    own.remove().unwrap();
+    assert!(!scene.path("work").exists());
+    scene.check_canary();
+}
+
+/// Finding 3, 21: `.work` is a link, or a folder of the user's.
+#[test]
+fn a_work_folder_that_rqps_did_not_make_is_neither_used_nor_removed() {
+    let scene = Scene::new();
+    let check = |name: &str, why: &str| {
+        let output = scene.compare(&["--out", name]);
+        assert!(!output.status.success());
+        assert!(said(&output).contains(why), "{name}: {}", said(&output));
+        scene.check_canary();
+    };
+    fs::create_dir_all(scene.path("linked")).unwrap();
+    symlink(scene.path("root"), scene.path("linked/.work")).unwrap();
+    fs::create_dir_all(scene.path("used/.work")).unwrap();
+    fs::write(scene.path("used/.work/photos"), "dear").unwrap();
+    for out in ["linked", "used"] {
+        let why = if out == "linked" { "it is a link" } else { "no mark of this user's rqps" };
+        check(out, why);
+    }
+    assert_eq!(fs::read_to_string(scene.path("used/.work/photos")).unwrap(), "dear");
+    // A result folder of somebody else, with a plan to resume.
+    let output = scene.compare(&["--out", "theirs"]);
+    assert!(output.status.success(), "{}", said(&output));
+    symlink(scene.path("root"), scene.path("theirs/.work")).unwrap();
+    let output = scene.rqps(&["run", "--resume", "theirs"]);
+    assert!(said(&output).contains("it is a link"), "{}", said(&output));
+    scene.check_canary();
+    // One with a mark of theirs.
+    fs::remove_file(scene.path("theirs/.work")).unwrap();
+    MarkKey::open(None).unwrap().claim(&scene.path("theirs/.work")).unwrap();
+    fs::write(scene.path("theirs/.work/photos"), "dear").unwrap();
+    let output = scene.rqps(&["run", "--resume", "theirs"]);
+    assert!(said(&output).contains("no mark of this user's rqps"), "{}", said(&output));
+    assert!(scene.path("theirs/.work/photos").exists());
+}
+
+/// A plan that was killed leaves its own work folder, which its resumption knows and removes.
+#[test]
+fn a_work_folder_of_ones_own_is_taken_up_again() {
+    let scene = Scene::new();
+    let output = scene.compare(&["--out", "out"]);
+    assert!(output.status.success(), "{}", said(&output));
+    MarkKey::open(Some(&scene.path("state"))).unwrap().claim(&scene.path("out/.work")).unwrap();
+    fs::create_dir(scene.path("out/.work/a")).unwrap();
+    let output = scene.rqps(&["run", "--resume", "out"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(!scene.path("out/.work").exists());
+}
+
+/// Finding 9: a script of another user with a link beside it that only root can read.
+#[test]
+fn a_link_beside_a_script_gives_it_nothing_of_root() {
+    let test = "a_link_beside_a_script_gives_it_nothing_of_root";
+    if !is_root(test) {
+        return;
+    }
+    let scene = Scene::new();
+    let theirs = scene.path("theirs");
+    fs::create_dir(&theirs).unwrap();
+    let script = theirs.join("bench.lua");
+    let text = "local f = io.open('x.lua') or io.open('scripts/x.lua')\n\
+                print(f and f:read('a') or 'nothing')\nfunction event() end\n";
+    fs::write(&script, text).unwrap();
+    symlink(scene.canary(), theirs.join("x.lua")).unwrap();
+    fs::hard_link(scene.canary(), theirs.join("y.lua")).unwrap();
+    for path in [&theirs, &script] {
+        chown(path, Some(1_000_123), Some(1_000_123)).unwrap();
+        fs::set_permissions(path, Permissions::from_mode(0o700)).unwrap();
+    }
+    let copied = looked_at(&scene, &script);
+    assert!(!copied.contains(CANARY), "{copied}");
+    // The script itself is such a link.
+    let link = theirs.join("link.lua");
+    symlink(scene.canary(), &link).unwrap();
+    let copied = looked_at(&scene, &link);
+    assert!(!copied.contains(CANARY), "{copied}");
+    // A script in a closed folder of root's runs, with those beside it.
+    let own = scene.path("root/own");
+    fs::create_dir(&own).unwrap();
+    fs::set_permissions(&own, Permissions::from_mode(0o700)).unwrap();
+    fs::write(own.join("bench.lua"), "require('common')\nfunction event() end\n").unwrap();
+    fs::write(own.join("common.lua"), "common = true\n").unwrap();
+    let said = looked_at(&scene, &own.join("bench.lua"));
+    assert!(!said.contains("not found") && !said.contains("denied"), "{said}");
+    fs::remove_dir_all(&own).unwrap();
+    fs::remove_file(theirs.join("y.lua")).unwrap();
+    scene.check_canary();
+}
+
+/// All that comes of looking at a script, in the process that runs it as nobody.
+fn looked_at(scene: &Scene, script: &Path) -> String {
+    let output = scene.rqps(&["look-at-lua", &script.display().to_string()]);
+    said(&output) + &program::text(&output.stdout)
+}
+
+/// Finding 12: whoever foresees the name of a private folder puts a link in its place.
+#[test]
+fn a_private_folder_must_be_new() {
+    use rqps_host::process::{ProcessSpec, StopOrder, Warden};
+    let scene = Scene::new();
+    let job = |folder: &str| ProcessSpec {
+        program: "/bin/true".into(),
+        args: Vec::new(),
+        env: std::collections::BTreeMap::new(),
+        folder: "/".into(),
+        stdin: None,
+        log: scene.path("log"),
+        run_as: user::choose(None).unwrap().map(|user| user.identity()),
+        memory_group: None,
+        private_folder: Some(scene.path(folder)),
+        on_loss: StopOrder::HARD,
+    };
+    symlink(scene.path("root"), scene.path("trap")).unwrap();
+    let started = Warden::spawn(&job("trap"), env!("CARGO_BIN_EXE_rqps").as_ref());
+    assert!(started.unwrap_err().to_string().contains("make the private folder"));
+    assert_ne!(fs::metadata(scene.path("root")).unwrap().uid(), NOBODY);
+    // The log of a server is a link.
+    symlink(scene.canary(), scene.path("log")).unwrap();
+    let started = Warden::spawn(&job("new"), env!("CARGO_BIN_EXE_rqps").as_ref());
+    assert!(started.unwrap_err().to_string().contains("open the log"));
+    scene.check_canary();
+    assert!(!scene.path("new").exists());
+}
+
+/// Finding 20: `--cache DIR` of a folder of the user's that has a `partial`.
+#[test]
+fn a_cache_folder_keeps_what_others_put_there() {
+    let scene = Scene::new();
+    for (folder, file) in [("partial/photos", "me"), ("builds/mine", "notes")] {
+        let folder = scene.path("cache").join(folder);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(file), "dear").unwrap();
+    }
+    symlink(scene.path("root"), scene.path("cache/partial/link")).unwrap();
+    let output = scene.rqps(&["builds", "sqlite"]);
+    assert!(output.status.success(), "{}", said(&output));
+    for file in ["partial/photos/me", "partial/link/canary", "builds/mine/notes"] {
+        assert!(scene.path("cache").join(file).exists(), "{file}");
+    }
+    assert!(!scene.path("cache/locks/photos.lock").exists(), "nothing is made for it either");
+    scene.check_canary();
+}
+
+/// Finding 27: somebody else holds the lock file of old, in a place for everyone.
+#[test]
+fn the_lock_of_root_is_in_no_place_for_everyone() {
+    let scene = Scene::new();
+    let mut command =
+        rqps_in(&["compare", "a=fake@1", "--steps", "point-query"], scene.path("").as_path());
+    command.args(["--set", "settle_scale=0", "--blocks", "1", "--canaries", "off", "--out", "o"]);
+    // Where each user's own lock is: nobody else can open it.
+    command.env_remove("RQPS_HOST_LOCK");
+    let output = command.output().unwrap();
+    assert!(output.status.success() || said(&output).contains("measur"), "{}", said(&output));
+    let lock = if rustix::process::geteuid().is_root() {
+        PathBuf::from("/run/rqps/measuring.lock")
+    } else {
+        scene.path("state/measuring.lock")
+    };
+    assert_eq!(fs::metadata(&lock).unwrap().mode() & 0o077, 0, "{}", lock.display());
+}
+
+/// A server under test leads root to a server that trusts root, by a link in place of its socket.
+#[test]
+fn a_socket_that_is_a_link_of_another_user_is_not_followed() {
+    use std::os::unix::net::UnixListener;
+    if !is_root("a_socket_that_is_a_link_of_another_user_is_not_followed") {
+        return;
+    }
+    let scene = Scene::new();
+    let _production = UnixListener::bind(scene.path("root/mysql.sock")).unwrap();
+    let link = scene.path("mysql.sock");
+    symlink(scene.path("root/mysql.sock"), &link).unwrap();
+    rustix::fs::chownat(
+        rustix::fs::CWD,
+        &link,
+        Some(rustix::fs::Uid::from_raw(NOBODY)),
+        None,
+        rustix::fs::AtFlags::SYMLINK_NOFOLLOW,
+    )
+    .unwrap();
+    let dsn = format!("mysql://root@/test?socket={}", link.display());
+    let output = scene.rqps(&["compare", &dsn, "--steps", "point-query", "--out", "out", "--yes"]);
+    assert!(said(&output).contains("which root does not follow"), "{}", said(&output));
+    drop(fs::remove_file(scene.path("root/mysql.sock")));
+}
+
+/// A library under test looks at what root has: its terminal, its closed folder, its PATH. It leaves
+/// a daemon behind.
+#[test]
+fn code_under_test_reaches_neither_terminal_nor_folder_and_leaves_nothing() {
+    let test = "code_under_test_reaches_neither_terminal_nor_folder_and_leaves_nothing";
+    if !is_root(test) {
+        return;
+    }
+    let scene = Scene::new();
+    let open = scene.path("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
+    let source = format!(
+        "#include <fcntl.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n\
+         int sqlite3_prepare_v2(void) {{ return 1; }}\n\
+         __attribute__((constructor)) static void start(void) {{\n\
+         if (geteuid() == 0) return;\n\
+         char at[4096] = \"?\"; getcwd(at, sizeof at);\n\
+         int tty = open(\"/dev/tty\", O_RDWR);\n\
+         FILE *out = fopen(\"{}/seen\", \"w\"); if (!out) return;\n\
+         fprintf(out, \"%s|%d|%s\", at, tty >= 0, getenv(\"PATH\")); fclose(out);\n\
+         if (fork() == 0) {{ setsid(); if (fork() == 0) {{\n\
+         FILE *pid = fopen(\"{}/daemon\", \"w\"); fprintf(pid, \"%d\", getpid()); fclose(pid);\n\
+         close(0); close(1); close(2); sleep(300); }} _exit(0); }}\n\
+         usleep(300000); }}\n",
+        open.display(),
+        open.display()
+    );
+    fs::write(scene.path("evil.c"), source).unwrap();
+    let library = scene.path("libsqlite3.so");
+    let mut cc = std::process::Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(scene.path("evil.c"));
+    if !cc.status().is_ok_and(|status| status.success()) {
+        skipped::note(test, "no C compiler");
+        return;
+    }
+    let line = format!(
+        "PATH=$PATH:/root/closed RQPS_CACHE={} {} compare sqlite={} --bench sysbench --steps \
+         point-query --blocks 1 --canaries off --out out",
+        scene.path("cache").display(),
+        env!("CARGO_BIN_EXE_rqps"),
+        library.display()
+    );
+    let (_, said) = crate::support::terminal::Terminal::start(&line, scene.folder.path()).end(b"");
+    let seen = fs::read_to_string(open.join("seen")).expect(&said);
+    assert!(seen.starts_with("/|0|"), "{seen}");
+    assert!(!seen.contains("closed"), "{seen}");
+    let daemon = fs::read_to_string(open.join("daemon")).expect(&said);
+    let status = fs::read_to_string(format!("/proc/{daemon}/status")).unwrap_or_default();
+    assert!(status.is_empty() || status.contains("State:\tZ"), "{status}");
+}

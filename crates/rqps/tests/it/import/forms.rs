@@ -1,0 +1,209 @@
+//! Forms that published files have besides those of the samples: columns without names, remarks,
+//! rows that somebody computed, clients of warming, several runs of one version.
+
+use rqps_import::format::NoticeKind;
+use rqps_import::{self as import, ImportOptions, Named, kv, sysbench, vector};
+use rqps_model::metric::Metric;
+
+use crate::import::{MY56, MY80, check, compared, folder, read, samples, texts, value};
+
+const CSV: &str = "hot-points_range=100,4000,3000\nscan_range=100,6500,6600,\n";
+
+#[test]
+fn columns_without_names_get_those_of_the_legend_or_of_the_command_line() {
+    let tsv = format!(
+        "col-1 : {MY56}\ncol-2 : {MY80}\n\n4000\t3000\thot-points_range=100\n\
+         6500\t6600\tscan_range=100\n"
+    );
+    let both = folder(&[("qps.abs.all.csv", CSV), ("qps.abs.all.tsv", &tsv)]);
+    let published = read(sysbench::MYTOOLS, &[both.path()], &ImportOptions::default()).unwrap();
+    assert_eq!((published.runs.len(), published.notices.len()), (2, 0), "{published:?}");
+    let wrong = CSV.replace("6600", "6700");
+    let differ = folder(&[("qps.abs.all.csv", wrong.as_str()), ("qps.abs.all.tsv", &tsv)]);
+    let published = read(sysbench::MYTOOLS, &[differ.path()], &ImportOptions::default()).unwrap();
+    let mismatch = texts(&published, NoticeKind::Mismatch);
+    assert!(mismatch.len() == 1 && mismatch[0].contains("line 2"), "{mismatch:?}");
+    let ratios = "hot-points_range=100,0.75\nscan_range=100,1.02\n";
+    let alone = folder(&[("qps.abs.csv", CSV), ("qps.rel.csv", ratios)]);
+    let fault = read(sysbench::MYTOOLS, &[alone.path()], &ImportOptions::default()).unwrap_err();
+    assert!(fault.to_string().contains("name them with --labels A,B,…"), "{fault}");
+    let labels = vec!["old".to_owned(), "new".to_owned()];
+    let options = ImportOptions { labels, ..ImportOptions::default() };
+    let published = read(sysbench::MYTOOLS, &[alone.path()], &options).unwrap();
+    assert_eq!(value(&published, "new", "scan_range=100", Metric::Rate), Some(6600.0));
+    assert_eq!(check(&published, "relative rates"), (2, 2));
+}
+
+#[test]
+fn edited_ratios_are_held_against_the_whole_table() {
+    let edited = format!(
+        "Relative to: {}\ncol-1 : {}\n\n- point queries, all\ncol-1\n0.75\thot-points\t\t-> 8.0\n",
+        MY56.trim_start_matches("x.").trim_end_matches(".pk1"),
+        MY80.trim_start_matches("x.").trim_end_matches(".pk1"),
+    );
+    let folder = folder(&[("qps.abs.tsv", samples::QPS_ABS), ("qps.rel.tsv.edit", &edited)]);
+    let published = read(sysbench::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
+    assert_eq!(check(&published, "relative rates"), (1, 1));
+}
+
+#[test]
+fn clients_of_warming_are_not_those_of_the_table() {
+    let files = [
+        ("x.a/sb.o.point-query.range100.pk1.dop40", samples::SB_O),
+        ("x.a/sb.met.point-query.warm.range100.pk1.dop8", samples::SB_MET),
+        ("qps.abs.tsv", "col-1 : x.a\n\ncol-1\n1000\tpoint-query_range=100\n"),
+    ];
+    let folder = folder(&files);
+    let published = read(sysbench::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
+    let names: Vec<&str> = published.runs[0].steps.iter().map(|step| step.name.as_str()).collect();
+    assert_eq!(names, ["point-query_range=100", "point-query.warm_range=100"]);
+    assert_eq!(texts(&published, NoticeKind::Mismatch), [""; 0]);
+}
+
+#[test]
+fn a_table_of_each_number_of_clients_is_known_by_its_rates() {
+    let met = |clients: u32, rate: u32| {
+        format!(
+            "sb.met.hot-points.range100.pk1.dop{clients}\n--- absolute\ncpu/o\t\to/s\tdbms\n\
+             0.5\t{rate}\tx.a\n\n"
+        )
+    };
+    let table = |rate: u32| format!("col-1 : x.a\n\ncol-1\n{rate}\thot-points_range=100\n");
+    let (met, one, ten) = (met(1, 100) + &met(10, 900), table(100), table(900));
+    let folder = folder(&[("o.met", &met), ("qps.dop1.tsv", &one), ("qps.dop10.tsv", &ten)]);
+    let published = read(sysbench::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
+    let of = |step| value(&published, "x.a", step, Metric::Rate);
+    let rates = (of("hot-points_range=100.dop1"), of("hot-points_range=100.dop10"));
+    assert_eq!(rates, (Some(100.0), Some(900.0)));
+    assert_eq!(published.notices, []);
+}
+
+#[test]
+fn a_scan_in_millions_of_rows_becomes_thousands() {
+    let table = "col-1 : x.a\ncol-2 : x.b\n\n3.138\t2\tscan_range=100\n\
+        2.500\t3\thot-points_range=100\n";
+    let met = "sb.met.scan.range100.pk1.dop1\n--- absolute\ncpu/o\t\to/s\tdbms\n\
+        0.000015\t3138000\tx.a\n";
+    let folder = folder(&[("qps.abs.tsv", table), ("o.met", met)]);
+    let published = read(sysbench::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
+    let of = |label, step| value(&published, label, step, Metric::Rate);
+    let scan = |label| of(label, "scan_range=100");
+    assert_eq!((scan("x.a"), scan("x.b")), (Some(3138.0), Some(2000.0)));
+    assert_eq!(of("x.a", "hot-points_range=100"), Some(2.5));
+    assert_eq!(texts(&published, NoticeKind::Mismatch), [""; 0]);
+    let notes = texts(&published, NoticeKind::Note).join("\n");
+    assert!(notes.contains("is 3138000 here and 3138 in an earlier file"), "{notes}");
+}
+
+#[test]
+fn runs_with_other_clients_are_no_repetitions() {
+    let more = samples::SB_O.replace("Number of threads: 4", "Number of threads: 8");
+    let folder = folder(&[("a.txt", samples::SB_O), ("b.txt", &more)]);
+    let named = |label: &str, name: &str| Named {
+        path: folder.path().join(name),
+        label: Some(label.to_owned()),
+        step: None,
+    };
+    let of =
+        |paths: &[Named]| import::read(sysbench::PLAIN, paths, &ImportOptions::default()).unwrap();
+    let one = of(&[named("x", "a.txt"), named("x", "b.txt"), named("x", "a.txt")]);
+    let steps: Vec<(u32, &str)> = one
+        .runs
+        .iter()
+        .flat_map(|run| run.steps.iter().map(|step| (run.record.key.block, step.name.as_str())))
+        .collect();
+    assert_eq!(steps, [(1, "oltp_point_select.dop4"), (1, "oltp_point_select.dop8")]);
+    let left = texts(&one, NoticeKind::Left).join("\n");
+    assert!(left.contains("the same run as in"), "{left}");
+    // Two targets may differ in their clients: that is a comparison of clients.
+    let two = of(&[named("few", "a.txt"), named("many", "b.txt")]);
+    assert!(two.runs.iter().all(|run| run.steps[0].name == "oltp_point_select"));
+    let notes = texts(&two, NoticeKind::Note).join("\n");
+    assert!(notes.contains("was run with 4, 8 threads: its targets differ in that"), "{notes}");
+}
+
+#[test]
+fn tables_of_db_bench_are_known_by_their_heads_or_their_report() {
+    let rows = |rates: [u32; 2]| {
+        let row = |rate: u32, version: &str| format!("{rate}\t1.0\tfillseq.v400\t{version}\n");
+        let heads = "ops_sec\tmb_sec\ttest\tversion\n";
+        format!("{heads}{}{}", row(rates[0], "9.8.4"), row(rates[1], "10.3.4"))
+    };
+    let sum = rows([100, 150]) + "1.500\n";
+    let files = [
+        ("sum.gcc.txt", sum.as_str()),
+        ("abs.gcc.tsv", "100\t150\tfillseq.v400\n"),
+        ("csum.gcc.csv", "test,9.8.4,10.3.4,\nfillseq.v400,1.00,1.50\n"),
+        ("rel2.gcc.csv", "fillseq.v400,1.10,1.65\n"),
+        ("abs.other.tsv", "1\t2\tfillseq.v400\n"),
+    ];
+    let folder = folder(&files);
+    let published = read(kv::DB_BENCH, &[folder.path()], &ImportOptions::default()).unwrap();
+    assert_eq!(published.runs.len(), 2, "{published:?}");
+    assert_eq!(check(&published, "relative rates"), (2, 2));
+    assert_eq!(check(&published, "ratios, means and deviations"), (1, 1));
+    let left = texts(&published, NoticeKind::Left).join("\n");
+    for part in
+        ["rel2.gcc.csv: not imported: 2 cells: ratios to a version", "abs.other.tsv: not imported"]
+    {
+        assert!(left.contains(part), "{part}: {left}");
+    }
+    assert_eq!(texts(&published, NoticeKind::Mismatch), [""; 0]);
+}
+
+#[test]
+fn outputs_of_one_version_are_targets_and_their_columns_are_shown() {
+    let other = samples::DBB_LOG.replace(" micros/op ", "1 micros/op ");
+    let folder = folder(&[("lru.log", samples::DBB_LOG), ("hcc.log", &other)]);
+    let published = read(kv::DB_BENCH, &[folder.path()], &ImportOptions::default()).unwrap();
+    let labels: Vec<&str> =
+        published.runs.iter().map(|run| run.record.key.label.as_str()).collect();
+    assert_eq!((labels.len(), labels[1]), (2, format!("{}#2", labels[0]).as_str()));
+    let text = rqps_lab::benchmarks::render(
+        &compared(kv::DB_BENCH, &published),
+        rqps_report::Format::Text,
+    );
+    for part in ["usec_op", "w_amp_compat", "p99_compat"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn selections_of_other_names_are_points() {
+    let plot = " MariaDB(m= 8, ef_search=10)   0.984   19555.2\n \
+        PGVector(m=16, ef_construction=96, ef_search=20)   0.990   10704.3\n";
+    let selected = "Legend\n* isecs - seconds\n\nBest QPS with recall >= 0.97\n\
+        recall\tQPS\tisecs\talgorithm\n0.990   10704\tPGVector(m=16, ef_cons=96, ef_search=20)\n";
+    let some = plot.lines().next().unwrap().to_owned() + "\n";
+    let files = [("o.plot.all", plot), ("o.plot.some", &some), ("qr.topN.1", selected)];
+    let folder = folder(&files);
+    let published =
+        read(vector::ANN_BENCHMARKS, &[folder.path()], &ImportOptions::default()).unwrap();
+    // The same points in two plots are not two measurements.
+    assert_eq!(published.runs.len(), 2, "{published:?}");
+    assert_eq!(check(&published, "selected rows found"), (1, 1));
+    assert_eq!(check(&published, "selected rows that are the best"), (1, 1));
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_left_and_what_cannot_be_read_is_told() {
+    let folder = folder(&[("a.txt", samples::SB_O), ("b.tsv", "caf\u{e9}\n")]);
+    std::os::unix::fs::symlink("nowhere", folder.path().join("link")).unwrap();
+    let socket = folder.path().join("socket");
+    let _listens = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let published = read(sysbench::PLAIN, &[folder.path()], &ImportOptions::default()).unwrap();
+    let left = texts(&published, NoticeKind::Left).join("\n");
+    assert!(left.contains("no sysbench output: b.tsv, link (no file), socket (no file)"), "{left}");
+    // Text that is damaged is not passed over, if its name is one that the format reads.
+    for format in import::FORMATS {
+        let name = if format.word == "series" { "b.csv" } else { "b.tsv" };
+        let damaged = folder.path().join(name);
+        std::fs::write(&damaged, b"one\ncaf\xe9\n").unwrap();
+        let fault =
+            read(format, &[folder.path()], &ImportOptions::default()).unwrap_err().to_string();
+        let said = format!("{name}`, line 2: it is not UTF-8 text");
+        assert!(fault.contains(&said), "{}: {fault}", format.word);
+        std::fs::remove_file(&damaged).unwrap();
+    }
+}
