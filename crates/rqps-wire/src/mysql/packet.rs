@@ -9,6 +9,7 @@ use rqps_model::escape;
 pub(super) const HEADER: usize = 4;
 
 /// Longest body of one packet, bytes. A body of exactly this length continues in the next packet.
+/// `socket.rs` bounds a whole login and a whole answer, `rows.rs` the rows that are kept.
 pub(super) const LONGEST: usize = 0xff_ff_ff;
 
 /// First byte of an OK packet.
