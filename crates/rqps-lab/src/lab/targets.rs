@@ -25,11 +25,9 @@ use rqps_model::sampled::CallGraph;
 use rqps_model::target::{Config, Target};
 use rqps_wire::dsn::Dsn;
 
-/// Servers have this long to start: a first start on a slow disk recovers and creates files.
-const START_TIMEOUT: Duration = Duration::from_secs(120);
-
-/// Under valgrind they are slower. They start from a snapshot, which needs no recovery.
-const VALGRIND_START_TIMEOUT: Duration = Duration::from_secs(180);
+/// Servers have this long to start: a first start on a slow disk recovers and creates files, and
+/// valgrind is slow.
+const START_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A load with a complete snapshot.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -115,10 +113,7 @@ impl TargetState {
             storage_engine: self.target.storage_engine.clone(),
             run_as: execution.folders.run_as.clone(),
             memory_group,
-            start_timeout: match callgrind {
-                Some(_) => VALGRIND_START_TIMEOUT,
-                None => START_TIMEOUT,
-            },
+            start_timeout: START_TIMEOUT,
             callgrind,
             still: execution.plan.workload.counted_statements.is_some(),
             warden_program: execution.options.program.clone(),
