@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use rqps_bench_vector::data::{files, hdf5};
+use rqps_bench_vector::data::files;
 use rqps_builds::fuzzing;
 use rqps_host::perf::{Symbols, has_function};
 use rqps_model::build::Dbms;
@@ -66,7 +66,7 @@ pub(super) fn vectors(bytes: &[u8]) {
         }
     }
     let _ = files::integers(&path);
-    if let Ok(set) = hdf5::dataset(&path) {
+    if let Ok(set) = files::dataset(&path) {
         assert!(set.train.rows() <= bytes.len());
     }
 }

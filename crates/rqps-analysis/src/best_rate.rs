@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use rqps_model::best_rate::{RateLog, RateRound};
 use rqps_stats::Interval;
-use rqps_stats::threshold::Threshold;
+use rqps_stats::bisection::Threshold;
 use serde::Serialize;
 
 /// Confidence of all intervals.

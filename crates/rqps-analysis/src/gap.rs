@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::server_settings::normal;
+use super::compare::normal;
 use rqps_model::bisection::Intervention;
 use rqps_model::dialect::Dialect;
 use rqps_model::server_settings::recorded;

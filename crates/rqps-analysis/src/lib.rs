@@ -15,16 +15,12 @@ pub mod counted;
 pub mod families;
 pub mod gap;
 pub mod gate;
-mod gate_job;
 pub mod history;
-pub mod ledger;
 pub mod measurement;
 pub mod metrics;
 pub mod pairing;
-pub mod plans;
 pub mod repetition;
 pub mod sampled;
-pub mod server_settings;
 pub mod verdict;
 
 pub use caveat::Caveat;

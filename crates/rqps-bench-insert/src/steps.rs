@@ -1,14 +1,21 @@
 //! The steps of the Insert Benchmark in order, with the work of their clients.
 
-use crate::schema::{self, Partitioning};
-use crate::settings::shape;
+use crate::rows::{self, Partitioning};
 use rqps_bench::spec::Counting;
-use rqps_driver::workload::{Companions, SelectError, select};
-use rqps_model::benchmark::{Group, Phase, Prerequisite, RateUnit, Step, StepTurns, Workload};
+use rqps_driver::workload::settings::{
+    SetError, Settings, choice, client_counts, count, memory_limit, number, own_settings, seconds,
+    yes_or_no,
+};
+use rqps_driver::workload::{Companions, SelectError, named, select};
+use rqps_model::benchmark::{
+    BenchmarkParameters, Group, OwnParameters, Pace, Phase, Prerequisite, RateUnit, Step,
+    StepTurns, Workload,
+};
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
 use rqps_model::insert::{
-    InsertShape, InsertWork, Maintenance, PriceKind, Profile, QueryKind, QueryStep, Writes,
+    InsertShape, InsertWork, Maintenance, Pacing, PriceKind, Profile, QueryKind, QueryStep,
+    RowsPerCommit, Writes,
 };
 
 /// Statements between generator and worker: in 2021, and since.
@@ -136,7 +143,7 @@ impl Maker<'_> {
         let mut seconds = (rows * clients) as f64 / guess;
         let detail = match name {
             "l.i0" => {
-                work.setup = schema::create(self.dialect, shape.profile, self.partitioning());
+                work.setup = rows::create(self.dialect, shape.profile, self.partitioning());
                 work.writes.deletes = None;
                 format!("insert {rows} rows per client in key order, {per_commit} per commit")
             }
@@ -146,7 +153,7 @@ impl Maker<'_> {
                 seconds = work.indexed_rows as f64 / (4.0 * guess);
                 let count = shape.secondary_indexes;
                 (work.indexes, work.indexes_one_by_one) =
-                    schema::indexes(self.dialect, shape.profile, count);
+                    rows::indexes(self.dialect, shape.profile, count);
                 format!("insert {rows} rows per client, then make {count} secondary indexes")
             }
             _ => {
@@ -176,7 +183,7 @@ impl Maker<'_> {
         let mut work = self.work(rows, per_commit);
         work.writes.rows_per_second = Some(rate);
         work.queries =
-            Some(schema::queries(self.dialect, shape.profile, step.kind, shape.query_threads));
+            Some(rows::queries(self.dialect, shape.profile, step.kind, shape.query_threads));
         work.maintenance = self.maintenance(index);
         work.limit_seconds = self.limit(shape.query_seconds);
         let group = match step.kind {
@@ -196,14 +203,14 @@ impl Maker<'_> {
     /// Work of writers without a rate.
     fn work(&self, rows: u64, rows_per_commit: u32) -> InsertWork {
         let shape = self.shape;
-        let deletes = shape.deletes.then(|| schema::deletes(self.dialect, shape.resync_every));
+        let deletes = shape.deletes.then(|| rows::deletes(self.dialect, shape.resync_every));
         InsertWork {
             shared: shape.shared,
             setup: Vec::new(),
             maintenance: Vec::new(),
             price: if shape.profile.is_2021() { PriceKind::Correlated } else { PriceKind::Whole },
             writes: Writes {
-                insert_sql: schema::insert_sql(),
+                insert_sql: rows::insert_sql(),
                 rows,
                 rows_per_commit,
                 rows_per_second: None,
@@ -215,8 +222,8 @@ impl Maker<'_> {
             indexes_one_by_one: Vec::new(),
             indexed_rows: 0,
             queries: None,
-            observe: schema::observe(self.dialect),
-            size: schema::size(self.dialect),
+            observe: rows::observe(self.dialect),
+            size: rows::size(self.dialect),
             limit_seconds: None,
         }
     }
@@ -232,7 +239,7 @@ impl Maker<'_> {
         if !self.shape.profile.is_2021() || self.dialect != Dialect::Postgres {
             return Vec::new();
         }
-        let sql = format!("VACUUM (VERBOSE) {}", schema::TABLE);
+        let sql = format!("VACUUM (VERBOSE) {}", rows::TABLE);
         let pause_seconds = 5.0 * self.workload.settle_scale;
         let beside = Maintenance { sql: sql.clone(), wait: false, pause_seconds };
         match index {
@@ -280,4 +287,431 @@ fn step_name(shape: &InsertShape, index: usize, step: QueryStep) -> String {
     let before = &shape.query_steps[..index];
     let twin = before.iter().filter(|other| other.rows_per_second == rate).count() + 1;
     format!("q{rate}.{twin}")
+}
+
+// Settings `key=value` of the Insert Benchmark.
+
+/// Most rows of any step or table.
+const MOST_ROWS: u64 = 100_000_000_000;
+
+own_settings! { InsertShape:
+    "profile", |_, shape, value| take_profile(shape, profile(value)?);
+    "rows", |workload, _, value| workload.rows = count(value, 1, MOST_ROWS)?;
+    "i1_rows", |_, shape, value| shape.i1_rows = count(value, 1, MOST_ROWS)?;
+    "i2_rows", |_, shape, value| shape.i2_rows = count(value, 1, MOST_ROWS)?;
+    "more_rows", |_, shape, value|
+        share_rows(shape, count(value, 5, MOST_ROWS)?);
+    "clients", |workload, _, value| workload.set_counts(client_counts(value, 1000)?);
+    "tables", |_, shape, value| shape.tables = Some(count(value, 1, 1000)? as u32);
+    "shared", |_, shape, value| shape.shared = yes_or_no(value)?;
+    "deletes", |_, shape, value| shape.deletes = yes_or_no(value)?;
+    "partitions", |_, shape, value|
+        shape.partitions = count(value, 1, 1000)? as u32;
+    "secondary_indexes", |_, shape, value|
+        shape.secondary_indexes = count(value, 0, 3)? as u32;
+    "query_seconds", |_, shape, value| shape.query_seconds = seconds(value)?;
+    "query_steps", |_, shape, value| shape.query_steps = query_steps(value)?;
+    "query_threads", |_, shape, value|
+        shape.query_threads = count(value, 1, 1000)? as u32;
+    "i0_commit", |_, shape, value| shape.rows_per_commit.i0 = commit(value)?;
+    "i1_commit", |_, shape, value| shape.rows_per_commit.i1 = commit(value)?;
+    "i2_commit", |_, shape, value| shape.rows_per_commit.i2 = commit(value)?;
+    "query_commit", |_, shape, value| shape.rows_per_commit.query = commit(value)?;
+    "resync_every", |_, shape, value|
+        shape.resync_every = count(value, 0, 1_000_000_000)? as u32;
+    "pacing", |_, shape, value| shape.pacing = pacing(value)?;
+    "memory_limit", |_, shape, value| shape.memory_limit = memory_limit(value)?;
+    "step_limit", |_, shape, value| shape.step_limit = step_limit(value)?;
+}
+
+const SETTINGS: Settings<InsertShape> = Settings {
+    benchmark: "insert",
+    own: OWN,
+    common: &[
+        ("settle_scale", "settle_scale"),
+        ("cache", "cache"),
+        ("placement", "placement"),
+        ("idle", "idle"),
+    ],
+    others: false,
+    open: &[],
+};
+
+/// Changes a workload of this benchmark by one `key=value`. On an error, nothing changes.
+///
+/// # Errors
+///
+/// See [`SetError`].
+pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
+    SETTINGS.set(workload, assignment)
+}
+
+fn profile(value: &str) -> Result<Profile, String> {
+    choice(value, &Profile::ALL.map(|profile| (profile.name(), profile)))
+}
+
+fn pacing(value: &str) -> Result<Pacing, String> {
+    choice(value, &[("open", Pacing::Open), ("compat", Pacing::Compat)])
+}
+
+/// Query steps separated by commas.
+fn query_steps(value: &str) -> Result<Vec<QueryStep>, String> {
+    value.split(',').map(|word| QueryStep::try_from(word.trim().to_owned())).collect()
+}
+
+/// Rows per commit. More would not fit into a statement that every server accepts.
+fn commit(value: &str) -> Result<u32, String> {
+    Ok(count(value, 1, 10_000)? as u32)
+}
+
+/// A time limit as a multiple of the planned length, or none. Below 1.5, a step that keeps its rate
+/// could reach it.
+fn step_limit(value: &str) -> Result<Option<f64>, String> {
+    if value == "none" {
+        return Ok(None);
+    }
+    let why = |_| "write a number from 1.5 to 1000, times the planned length, or none".to_owned();
+    number(value, 1.5, 1000.0).map(Some).map_err(why)
+}
+
+/// The parameters of this benchmark; `None` for another workload.
+pub fn shape(workload: &Workload) -> Option<&InsertShape> {
+    OwnParameters::of(&workload.shape)
+}
+
+/// Computes the number of tables from other settings.
+pub fn finish(workload: &mut Workload) {
+    let Some(shape) = shape(workload) else { return };
+    workload.tables = shape.tables.unwrap_or(if shape.shared { 1 } else { workload.clients });
+}
+
+// Named shapes of the Insert Benchmark, and the defaults of its profiles.
+
+/// A named shape.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct InsertPreset {
+    /// The name after `--preset`.
+    pub name: &'static str,
+    /// Other names of the same shape.
+    pub aliases: &'static [&'static str],
+    /// One line for lists.
+    pub about: &'static str,
+    /// Rows per client in l.i0.
+    pub rows: u64,
+    /// Rows per client in l.i1 and l.i2 together: all in l.i1 in 2021, four fifths since.
+    pub more_rows: u64,
+    /// Seconds of a query step.
+    pub query_seconds: f64,
+    /// Concurrent clients.
+    pub clients: u32,
+    /// Share of the published wait between writing and querying.
+    pub settle_scale: f64,
+    /// Bytes of the DBMS's own cache; `None` derives them from the data.
+    pub cache_bytes: Option<u64>,
+}
+
+/// Default time limit of a step as a multiple of its planned length. A query step that takes more
+/// than 1.05 times as long has already missed its write rate.
+const STEP_LIMIT: f64 = 4.0;
+
+/// The shape for a first look.
+const QUICK: InsertPreset = InsertPreset {
+    name: "quick",
+    aliases: &[],
+    about: "200k rows, then 100k more, 2 s per query step: about half a minute per run",
+    rows: 200_000,
+    more_rows: 100_000,
+    query_seconds: 2.0,
+    clients: 1,
+    settle_scale: 0.02,
+    cache_bytes: None,
+};
+
+/// All shapes in the order of lists.
+pub const PRESETS: &[InsertPreset] = &[
+    QUICK,
+    InsertPreset {
+        name: "standard",
+        about: "5M rows, then 2M more, 60 s per query step: about a quarter of an hour per run",
+        rows: 5_000_000,
+        more_rows: 2_000_000,
+        query_seconds: 60.0,
+        settle_scale: 0.2,
+        ..QUICK
+    },
+    InsertPreset {
+        name: "cpu",
+        aliases: &["full", "cached", "20m"],
+        about: "published, cached by the DBMS (2021): 20M rows, then 20M more, 7200 s per query \
+                step",
+        rows: 20_000_000,
+        more_rows: 20_000_000,
+        query_seconds: 7200.0,
+        settle_scale: 1.0,
+        cache_bytes: Some(10 << 30),
+        ..QUICK
+    },
+    InsertPreset {
+        name: "io",
+        aliases: &["500m"],
+        about: "published, IO-bound (2021): 500M rows, then 10M more, 7200 s per query step",
+        rows: 500_000_000,
+        more_rows: 10_000_000,
+        query_seconds: 7200.0,
+        settle_scale: 1.0,
+        cache_bytes: Some(10 << 30),
+        ..QUICK
+    },
+    InsertPreset {
+        name: "c8r32",
+        aliases: &["pn53"],
+        about: "published on 8 cores, 32 GB (2025-26): 30M rows, then 40M and 10M, 1800 s",
+        rows: 30_000_000,
+        more_rows: 50_000_000,
+        query_seconds: 1800.0,
+        settle_scale: 1.0,
+        ..QUICK
+    },
+    InsertPreset {
+        name: "c8r32-io",
+        aliases: &["pn53-io"],
+        about: "published on 8 cores, 32 GB, IO-bound: 800M rows, then 4M and 1M, 1800 s",
+        rows: 800_000_000,
+        more_rows: 5_000_000,
+        query_seconds: 1800.0,
+        settle_scale: 1.0,
+        ..QUICK
+    },
+    InsertPreset {
+        name: "c8r32-4u",
+        about: "published on 8 cores, 32 GB, 4 clients: 10M rows each, then 16M and 4M, 1800 s",
+        ..of_clients(4, 10_000_000, 20_000_000)
+    },
+    InsertPreset {
+        name: "c8r32-io-4u",
+        about: "published on 8 cores, 32 GB, 4 clients, IO-bound: 200M rows each, then 4M and 1M",
+        ..of_clients(4, 200_000_000, 5_000_000)
+    },
+    InsertPreset {
+        name: "c24r64-16u",
+        about: "published on 24 cores, 64 GB, 16 clients: 20M rows each, then 16M and 4M, 1800 s",
+        ..of_clients(16, 20_000_000, 20_000_000)
+    },
+    InsertPreset {
+        name: "c48r128-20u",
+        about: "published on 48 cores, 128 GB, 20 clients: 10M rows each, then 16M and 4M, 1800 s",
+        ..of_clients(20, 10_000_000, 20_000_000)
+    },
+    InsertPreset {
+        name: "c48r128-io-20u",
+        about: "published on 48 cores, 128 GB, 20 clients, IO-bound: 200M rows, then 4M and 1M",
+        ..of_clients(20, 200_000_000, 5_000_000)
+    },
+];
+
+/// A published shape of several clients with a table each.
+const fn of_clients(clients: u32, rows: u64, more_rows: u64) -> InsertPreset {
+    InsertPreset { rows, more_rows, clients, query_seconds: 1800.0, settle_scale: 1.0, ..QUICK }
+}
+
+/// The workload of a preset in the newest profile.
+///
+/// # Errors
+///
+/// No such preset; the text lists the valid ones.
+pub fn workload(preset: &str) -> Result<Workload, String> {
+    let found = named(PRESETS, |known| (known.name, known.aliases), preset)?;
+    let mut shape = InsertShape {
+        profile: Profile::Y2026,
+        tables: None,
+        i1_rows: 0,
+        i2_rows: 0,
+        query_seconds: found.query_seconds,
+        query_steps: Vec::new(),
+        deletes: true,
+        shared: false,
+        partitions: 1,
+        secondary_indexes: 3,
+        rows_per_commit: RowsPerCommit { i0: 100, i1: 50, i2: 5, query: 50 },
+        resync_every: 1000,
+        query_threads: 1,
+        pacing: Pacing::Open,
+        memory_limit: None,
+        step_limit: Some(STEP_LIMIT),
+    };
+    take_profile(&mut shape, Profile::Y2026);
+    share_rows(&mut shape, found.more_rows);
+    Ok(Workload {
+        tables: found.clients,
+        rows: found.rows,
+        clients: found.clients,
+        read_seconds: found.query_seconds,
+        write_seconds: found.query_seconds,
+        settle_scale: found.settle_scale,
+        cache_bytes: found.cache_bytes,
+        ..Workload::plain(BenchmarkParameters::Insert(shape))
+    })
+}
+
+/// Splits the rows after l.i0 by the rule of the profile.
+fn share_rows(shape: &mut InsertShape, rows: u64) {
+    shape.i2_rows = if shape.profile.is_2021() { 0 } else { rows / 5 };
+    shape.i1_rows = rows - shape.i2_rows;
+}
+
+/// Sets all that a profile decides: steps, deletes, and the split of the rows.
+fn take_profile(shape: &mut InsertShape, profile: Profile) {
+    let rows = shape.i1_rows + shape.i2_rows;
+    shape.profile = profile;
+    shape.deletes = !profile.is_2021();
+    let step = |rows_per_second, kind| QueryStep { rows_per_second, kind };
+    let (range, point) = (QueryKind::Range, QueryKind::Point);
+    shape.query_steps = match profile {
+        Profile::Y2021 => [100, 500, 1000].map(|rate| step(rate, range)).to_vec(),
+        Profile::Y2021Jan => {
+            let rates = [100, 200, 400, 600, 800, 1000];
+            rates.iter().flat_map(|rate| [step(*rate, range), step(*rate, range)]).collect()
+        }
+        Profile::Y2026 => {
+            let rates = [100, 500, 1000];
+            rates.iter().flat_map(|rate| [step(*rate, range), step(*rate, point)]).collect()
+        }
+    };
+    share_rows(shape, rows);
+}
+
+// Refuses Insert Benchmark workloads that cannot be measured, before anything starts.
+
+/// Refuses a workload that cannot be measured on a target of `dialect`.
+///
+/// # Errors
+///
+/// Names the settings and a way out.
+pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
+    let Some(shape) = shape(workload) else { return Ok(()) };
+    let faults = [
+        tables(workload, shape),
+        commits(workload, shape),
+        steps(shape),
+        check_pacing(workload, shape),
+        memory(workload, shape),
+        of_dialect(workload, shape, dialect),
+    ];
+    match faults.into_iter().flatten().next() {
+        Some(fault) => Err(format!("run the Insert Benchmark: {fault}")),
+        None => Ok(()),
+    }
+}
+
+fn tables(workload: &Workload, shape: &InsertShape) -> Option<String> {
+    let (tables, clients) = (workload.tables, workload.clients);
+    if shape.shared && shape.deletes {
+        return Some(
+            "deletes need a table for each client: with shared=yes several clients would delete \
+             the same rows; use deletes=no or shared=no"
+                .to_owned(),
+        );
+    }
+    if shape.shared && tables != 1 {
+        return Some(format!(
+            "a shared table is one table, not {tables}; leave tables out or use shared=no"
+        ));
+    }
+    if !shape.shared && clients > tables {
+        return Some(format!(
+            "{clients} clients need a table each, not {tables} tables; use tables={clients}, or \
+             shared=yes deletes=no for one table"
+        ));
+    }
+    if !shape.shared && clients < tables {
+        return Some(format!(
+            "{tables} tables for {clients} clients: a table without a client stays empty; leave \
+             tables out"
+        ));
+    }
+    None
+}
+
+fn commits(workload: &Workload, shape: &InsertShape) -> Option<String> {
+    let commit = &shape.rows_per_commit;
+    let mut steps = vec![
+        ("i0_commit", commit.i0, "rows", workload.rows),
+        ("i1_commit", commit.i1, "i1_rows", shape.i1_rows),
+    ];
+    if !shape.profile.is_2021() {
+        steps.push(("i2_commit", commit.i2, "i2_rows", shape.i2_rows));
+    }
+    steps.into_iter().find(|(_, commit, _, rows)| u64::from(*commit) > *rows).map(
+        |(key, commit, rows_key, rows)| {
+            format!(
+                "{key}={commit} is more than all rows of that step ({rows_key}={rows}); use at \
+                 most {rows}"
+            )
+        },
+    )
+}
+
+fn steps(shape: &InsertShape) -> Option<String> {
+    if shape.query_seconds.is_nan() || shape.query_seconds <= 0.0 {
+        return Some("query_seconds must be above 0".to_owned());
+    }
+    let point =
+        |step: &&rqps_model::insert::QueryStep| step.kind == rqps_model::insert::QueryKind::Point;
+    match shape.query_steps.iter().find(point) {
+        Some(step) if shape.profile.is_2021() => {
+            Some(format!("{step}: the 2021 profiles have no point queries; use profile=2026"))
+        }
+        _ => None,
+    }
+}
+
+fn check_pacing(workload: &Workload, shape: &InsertShape) -> Option<String> {
+    if let Pace::Open { events_per_second } = workload.pace {
+        return Some(format!(
+            "its steps set their own rates, so --rate {events_per_second} has no place; use --set \
+             query_steps={events_per_second:.0}:range"
+        ));
+    }
+    let commit = shape.rows_per_commit.query;
+    let short = shape
+        .query_steps
+        .iter()
+        .find(|step| shape.query_seconds * f64::from(step.rows_per_second) < 1.0);
+    short.map(|step| {
+        format!(
+            "{step}: the rate is below one row in {} s ({commit} rows per \
+                 commit)",
+            shape.query_seconds
+        )
+    })
+}
+
+fn memory(workload: &Workload, shape: &InsertShape) -> Option<String> {
+    let (limit, cache) = (shape.memory_limit?, workload.cache_bytes?);
+    (cache >= limit).then(|| {
+        format!(
+            "a cache of {} MiB does not fit into memory_limit ({} MiB), which covers the whole \
+             server and the page cache of its files; use a smaller cache, or leave it out for at \
+             most 60 % of the limit",
+            cache >> 20,
+            limit >> 20
+        )
+    })
+}
+
+fn of_dialect(workload: &Workload, shape: &InsertShape, dialect: Dialect) -> Option<String> {
+    match dialect {
+        Dialect::Sqlite | Dialect::Fake if shape.memory_limit.is_some() => Some(
+            "SQLite runs inside the client, so its memory alone cannot be limited; leave \
+             memory_limit out, or use --set cache=SIZE"
+                .to_owned(),
+        ),
+        Dialect::Sqlite | Dialect::Fake if shape.partitions > 1 => {
+            Some("SQLite has no partitions; use partitions=1".to_owned())
+        }
+        _ if u64::from(shape.partitions) > workload.rows => {
+            Some(format!("{} partitions for {} rows", shape.partitions, workload.rows))
+        }
+        _ => None,
+    }
 }

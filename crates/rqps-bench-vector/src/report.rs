@@ -9,8 +9,10 @@ use rqps_model::dialect::Dialect;
 use rqps_model::metric::Metric;
 use rqps_model::vector::{DataSource, SearchPoint};
 use rqps_report::Sections;
-use rqps_report::chart::{Axis, Chart, Form, Line, Point as ChartPoint, Series};
-use rqps_report::document::{Block, Cell, Column, Digits, Section, Table};
+use rqps_report::document::{
+    Axis, Block, Cell, Chart, Column, Digits, Form, Line, Point as ChartPoint, Section, Series,
+    Table,
+};
 
 /// The hooks.
 pub(crate) const SECTIONS: Sections = Sections { sections, ..Sections::NONE };
@@ -49,18 +51,11 @@ fn violated(comparison: &Comparison) -> Option<Section> {
             }
         }
     }
-    (!lines.is_empty()).then(|| Section {
-        id: "isolation-violations",
-        heading: "Isolation violations: the index returned invisible rows".to_owned(),
-        blocks: vec![
-            Block::Paragraph(
-                "A query returned a row outside its transaction's snapshot, or even a scan missed \
-                 a row of the snapshot. The notes of these steps list the first violations."
-                    .to_owned(),
-            ),
-            Block::List(lines),
-        ],
-    })
+    let about = "A query returned a row outside its transaction's snapshot, or even a scan missed a \
+                 row of the snapshot. The notes of these steps list the first violations.";
+    let heading = "Isolation violations: the index returned invisible rows";
+    let blocks = |lines| vec![Block::text(about), Block::List(lines)];
+    (!lines.is_empty()).then(|| Section::new("isolation-violations", heading, blocks(lines)))
 }
 
 /// Wrong answers come before slow ones.
@@ -102,7 +97,7 @@ fn drops_section(
         Section::new(
             id,
             heading.to_owned(),
-            vec![Block::Paragraph(text.to_owned()), Block::List(drops.iter().map(line).collect())],
+            vec![Block::text(text), Block::List(drops.iter().map(line).collect())],
         )
     })
 }
@@ -126,17 +121,16 @@ fn best(comparison: &Comparison, curves: &[Curve]) -> Option<Section> {
             Column::words("fastest build of the tied"),
         ];
         let caption = mode(clients);
-        blocks.push(Block::Table(Table { caption, columns, rows }));
+        blocks.push(Block::table(caption, columns, rows));
     }
     if blocks.is_empty() {
         return None;
     }
-    blocks.push(Block::Paragraph(
+    blocks.push(Block::text(
         "isecs: seconds to build the index alone; where only the total is known (as in published \
          results), seconds for table, rows and index. tied: configurations whose rate does not \
          differ demonstrably from the best one's. Recall is not rounded. It is by distance: a row \
-         as near as the true k-th counts."
-            .to_owned(),
+         as near as the true k-th counts.",
     ));
     Some(Section::new("best-for-recall", "Best QPS for a given recall", blocks))
 }
@@ -194,18 +188,17 @@ fn soonest(curves: &[Curve]) -> Option<Section> {
         let mut columns: Vec<Column> = ["at least", "isecs", "QPS"].map(Column::numbers).to_vec();
         columns.push(Column::words("algorithm(parameters)"));
         if !rows.is_empty() {
-            blocks.push(Block::Table(Table { caption: mode(clients), columns, rows }));
+            blocks.push(Block::table(mode(clients), columns, rows));
         }
     }
     if blocks.is_empty() {
         return None;
     }
-    blocks.push(Block::Paragraph(
+    blocks.push(Block::text(
         "For each recall: the index with the shortest build, then slower builds with higher rates. \
-         For a required rate, read the build time in the first row of a target that reaches it."
-            .to_owned(),
+         For a required rate, read the build time in the first row of a target that reaches it.",
     ));
-    Some(Section { id: "time-to-recall", heading: "Time to a given recall".to_owned(), blocks })
+    Some(Section::new("time-to-recall", "Time to a given recall", blocks))
 }
 
 fn written(number: Option<f64>, digits: usize) -> String {
@@ -264,13 +257,15 @@ fn points(comparison: &Comparison, curves: &[Curve]) -> Option<Section> {
         blocks.push(Block::Chart(chart(comparison, &mine, clients)));
         blocks.push(Block::Table(point_table(comparison, &mine, clients)));
     }
-    (!blocks.is_empty()).then(|| Section {
-        id: "recall-curves",
-        heading: match data(comparison) {
-            Some(data) => format!("Rate and recall: {data}"),
-            None => "Rate and recall".to_owned(),
-        },
-        blocks,
+    (!blocks.is_empty()).then(|| {
+        Section::new(
+            "recall-curves",
+            match data(comparison) {
+                Some(data) => format!("Rate and recall: {data}"),
+                None => "Rate and recall".to_owned(),
+            },
+            blocks,
+        )
     })
 }
 
@@ -334,7 +329,7 @@ fn point_table(comparison: &Comparison, curves: &[&Curve], clients: u32) -> Tabl
             rows.push(row);
         }
     }
-    Table { caption: format!("All points, {}", mode(clients).to_lowercase()), columns, rows }
+    Table::new(format!("All points, {}", mode(clients).to_lowercase()), columns, rows)
 }
 
 fn maybe(number: Option<f64>, digits: Digits, unit: &'static str) -> Cell {
@@ -360,10 +355,8 @@ fn indexes(comparison: &Comparison) -> Option<Section> {
     };
     let steps: Vec<&StepComparison> = comparison.steps.iter().filter(is_build).collect();
     let table = metric_table(&steps, &metrics, "Medians over the builds.");
-    table.map(|table| Section {
-        id: "vector-indexes",
-        heading: "Index size and build time".to_owned(),
-        blocks: vec![Block::Table(table)],
+    table.map(|table| {
+        Section::new("vector-indexes", "Index size and build time", vec![Block::Table(table)])
     })
 }
 
@@ -398,10 +391,12 @@ fn cases(comparison: &Comparison) -> Option<Section> {
                    requested. recall_low: against the rows committed when the query ended. \
                    violations: per 100,000 probes.";
     let table = metric_table(&steps, &metrics, caption);
-    table.map(|table| with_index(comparison, &steps, table)).map(|table| Section {
-        id: "vector-cases",
-        heading: "Targets, filters, writes, restarts, transactions".to_owned(),
-        blocks: vec![Block::Table(table)],
+    table.map(|table| with_index(comparison, &steps, table)).map(|table| {
+        Section::new(
+            "vector-cases",
+            "Targets, filters, writes, restarts, transactions",
+            vec![Block::Table(table)],
+        )
     })
 }
 
@@ -475,5 +470,5 @@ fn metric_table(steps: &[&StepComparison], metrics: &[Metric], caption: &str) ->
             rows.push(row);
         }
     }
-    (!rows.is_empty()).then(|| Table { caption: caption.to_owned(), columns, rows })
+    (!rows.is_empty()).then(|| Table::new(caption, columns, rows))
 }

@@ -152,9 +152,7 @@ fn dims(shape: &mut VectorShape, value: &str) -> Result<(), String> {
 fn data_seed(shape: &mut VectorShape, value: &str) -> Result<(), String> {
     match &mut shape.data {
         DataSource::Fashion { seed, .. } => *seed = count(value, 0, u64::MAX)?,
-        DataSource::Files { .. } => {
-            return Err("a file is not generated, so it has no seed, so it has no seed".to_owned());
-        }
+        DataSource::Files { .. } => return Err("a file is not generated: no seed".to_owned()),
     }
     Ok(())
 }
@@ -220,7 +218,7 @@ struct Preset {
     queries: u32,
     seconds: f64,
     warmup_seconds: f64,
-    pgvector: &'static [(u32, u32)],
+    pgvector: &'static str,
     mariadb: &'static [u32],
     ef: &'static [u32],
     ramp: &'static [u32],
@@ -234,7 +232,7 @@ const PRESETS: [Preset; 3] = [
         queries: 1_000,
         seconds: 1.5,
         warmup_seconds: 0.3,
-        pgvector: &[(8, 32), (16, 64)],
+        pgvector: "8/32,16/64",
         mariadb: &[6, 12],
         ef: &[10, 20, 40],
         ramp: &[],
@@ -245,7 +243,7 @@ const PRESETS: [Preset; 3] = [
         queries: 2_000,
         seconds: 5.0,
         warmup_seconds: 1.0,
-        pgvector: &[(8, 32), (16, 32), (16, 64), (16, 192), (32, 64)],
+        pgvector: "8/32,16/32,16/64,16/192,32/64",
         mariadb: &[4, 6, 8, 12, 16],
         ef: &[10, 20, 40, 80, 120],
         ramp: &[1, 4],
@@ -257,27 +255,8 @@ const PRESETS: [Preset; 3] = [
         queries: 10_000,
         seconds: 30.0,
         warmup_seconds: 10.0,
-        pgvector: &[
-            (8, 32),
-            (16, 32),
-            (8, 64),
-            (16, 64),
-            (32, 64),
-            (8, 96),
-            (16, 96),
-            (32, 96),
-            (48, 96),
-            (8, 192),
-            (16, 192),
-            (32, 192),
-            (48, 192),
-            (64, 192),
-            (8, 256),
-            (16, 256),
-            (32, 256),
-            (48, 256),
-            (64, 256),
-        ],
+        pgvector: "8/32,16/32,8/64,16/64,32/64,8/96,16/96,32/96,48/96,8/192,16/192,32/192,\
+                   48/192,64/192,8/256,16/256,32/256,48/256,64/256",
         mariadb: &[4, 5, 6, 8, 12, 16, 24, 32, 48],
         ef: &[10, 20, 30, 40, 80, 120, 200, 400, 800],
         ramp: &[1, 8],
@@ -304,11 +283,7 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
         },
         k: 10,
         cases: vec![Case::Sweep],
-        pgvector: found
-            .pgvector
-            .iter()
-            .map(|&(m, ef_construction)| PgBuild { m, ef_construction })
-            .collect(),
+        pgvector: list(found.pgvector, |word| PgBuild::try_from(word.to_owned()))?,
         mariadb: found.mariadb.to_vec(),
         ef: found.ef.to_vec(),
         ramp: found.ramp.to_vec(),

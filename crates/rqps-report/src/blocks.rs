@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::document::{Block, Cell, Column, Digits, Section, Table};
+use super::document::{Block, Cell, Column, Digits, Placed, Section, Table, numbers, words};
 use super::verdicts;
 use rqps_analysis::Comparison;
 use rqps_analysis::calibration::HostNoise;
@@ -68,7 +68,7 @@ fn canaries(gate: &HostLog, in_turns: bool) -> Vec<Block> {
          disturbed.{fate}{calibrated}",
         gate.measured()
     );
-    let table = Table { caption: String::new(), columns, rows };
+    let table = Table::new("", columns, rows);
     vec![Block::Paragraph(text), Block::Table(table)]
 }
 
@@ -175,9 +175,9 @@ pub(super) fn sessions_section(comparison: &Comparison) -> Option<Section> {
                  between sd is the standard deviation between sessions beyond the scatter of their \
                  pairs, within sd that of the pairs of one session; needed is the number of \
                  sessions that find a difference of delta in this step.";
-    let mut blocks = vec![Block::Paragraph(about.to_owned()), Block::List(legend(comparison))];
+    let mut blocks = vec![Block::text(about), Block::List(legend(comparison))];
     blocks.extend(tables.into_iter().map(Block::Table));
-    Some(Section { id: "sessions", heading: "Sessions".to_owned(), blocks })
+    Some(Section::new("sessions", "Sessions", blocks))
 }
 
 /// The sessions in the order of their runs.
@@ -242,7 +242,7 @@ fn table(comparison: &Comparison, target: usize, label: &str) -> Option<Table> {
     columns.extend((1..=names.len()).map(|place| Column::numbers(format!("session-{place}"))));
     columns.push(Column::words("step"));
     let caption = format!("{label}: rQPS by session");
-    (!rows.is_empty()).then_some(Table { caption, columns, rows })
+    (!rows.is_empty()).then_some(Table::new(caption, columns, rows))
 }
 
 /// Sessions that find a difference of δ, by the scatter of these.
@@ -274,14 +274,9 @@ pub(super) fn turns_section(comparison: &Comparison) -> Option<Section> {
     let share = share_between_turns(comparison).map_or_else(String::new, |share| {
         format!(" {:.2} % of the windows lie between turns.", 100.0 * share)
     });
-    (!rows.is_empty()).then(|| Section {
-        id: "turns",
-        heading: "Turns within steps".to_owned(),
-        blocks: vec![
-            Block::Paragraph(format!("{explained}{share}{}", carry_over_sentence(comparison))),
-            Block::Table(Table { caption: String::new(), columns, rows }),
-        ],
-    })
+    let about = format!("{explained}{share}{}", carry_over_sentence(comparison));
+    let table = (!rows.is_empty()).then(|| Table::new("", columns, rows));
+    Section::of_table("turns", "Turns within steps", about, table)
 }
 
 /// The carry-over of each target, as a sentence; empty if no target has two turns in a row.
@@ -354,36 +349,23 @@ pub(super) fn line(comparison: &Comparison) -> Option<String> {
 
 /// A row for each step and target; empty if no record has intervals of 5 s or more.
 pub(super) fn evenness_section(comparison: &Comparison) -> Option<Section> {
-    let heads = ["cv", "p1", "p5", "stall_s", "longest_s", "warm_s", "drift"];
-    let mut columns: Vec<Column> = heads.into_iter().map(Column::numbers).collect();
-    columns.push(Column::words("target"));
-    columns.push(Column::words("step"));
-    let mut rows = Vec::new();
-    for step in &comparison.steps {
-        for target in &step.targets {
-            let Some(mut evenness_cells) = evenness_cells(target) else { continue };
-            evenness_cells.push(Cell::text(target.label.clone()));
-            evenness_cells.push(Cell::text(step.name.clone()));
-            rows.push(evenness_cells);
-        }
-    }
+    let rows = comparison.steps.iter().flat_map(|step| {
+        step.targets.iter().filter_map(|target| {
+            let names = [("target", &target.label), ("step", &step.name)];
+            let names = names.map(|(head, name)| words(head, Cell::text(name)));
+            Some(evenness_cells(target)?.into_iter().chain(names))
+        })
+    });
     let explained = "Statistics of the rates of single seconds: cv is standard deviation / mean; \
                      p1 and p5 are percentiles / median; stall_s counts seconds below a tenth of \
                      the median, longest_s the longest series of them; warm_s is the start of the \
                      steady state (MSER-5, windows from 20 s); drift is the Theil-Sen slope times \
                      the window (windows from 60 s). Medians over the runs; stalls of the worst \
                      run.";
-    (!rows.is_empty()).then(|| Section {
-        id: "evenness",
-        heading: "Rate stability".to_owned(),
-        blocks: vec![
-            Block::Paragraph(explained.to_owned()),
-            Block::Table(Table { caption: String::new(), columns, rows }),
-        ],
-    })
+    Section::of_table("evenness", "Rate stability", explained, Table::of("", rows))
 }
 
-fn evenness_cells(target: &TargetResult) -> Option<Vec<Cell>> {
+fn evenness_cells(target: &TargetResult) -> Option<[Placed; 7]> {
     let courses: Vec<Stability> =
         target.samples.iter().filter_map(|sample| sample.stability).collect();
     let evenness: Vec<Evenness> = courses.iter().filter_map(|course| course.evenness).collect();
@@ -402,17 +384,19 @@ fn evenness_cells(target: &TargetResult) -> Option<Vec<Cell>> {
     let cuts: Vec<f64> = cuts.map(|cut| cut.seconds as f64).collect();
     let drifts: Vec<f64> =
         courses.iter().filter_map(|course| course.trend).map(|trend| trend.change).collect();
-    Some(vec![
-        middle(|evenness| evenness.cv),
-        middle(|evenness| evenness.p1),
-        middle(|evenness| evenness.p5),
-        most(|evenness| evenness.stall_seconds),
-        most(|evenness| evenness.longest_stall),
-        Cell::number_or(median(&cuts), Digits::Fixed(0), "s", "the window is shorter than 20 s"),
-        match median(&drifts) {
-            Some(share) => Cell::text(format!("{:+.1} %", 100.0 * share)),
-            None => Cell::missing("the window is shorter than 60 s"),
-        },
+    let drift = median(&drifts).map(|share| format!("{:+.1} %", 100.0 * share));
+    let cut = median(&cuts);
+    Some([
+        numbers("cv", middle(|evenness| evenness.cv)),
+        numbers("p1", middle(|evenness| evenness.p1)),
+        numbers("p5", middle(|evenness| evenness.p5)),
+        numbers("stall_s", most(|evenness| evenness.stall_seconds)),
+        numbers("longest_s", most(|evenness| evenness.longest_stall)),
+        numbers(
+            "warm_s",
+            Cell::number_or(cut, Digits::Fixed(0), "s", "the window is shorter than 20 s"),
+        ),
+        numbers("drift", Cell::text_or(drift, "the window is shorter than 60 s")),
     ])
 }
 

@@ -387,8 +387,7 @@ fn rows_table(rows: &[Row], width: usize) -> Vec<String> {
         }
         cells.into_iter().map(Cell::text).collect()
     };
-    let mut table =
-        Table { caption: String::new(), columns, rows: rows.iter().map(cells).collect() };
+    let mut table = Table::new("", columns, rows.iter().map(cells).collect());
     let mut lines = form::table_lines(&table, None);
     let room = |lines: &[String]| {
         let why = lines.first().and_then(|head| head.rfind("  ")).unwrap_or(0) + 2;

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::document::{Block, Cell, Column, Digits, Document, Fold, Section, Table};
-use super::ladder::{self, Extent};
-use super::tables::{self, absolute};
+use super::document::{Block, Cell, Column, Digits, Document, Fold, Section, Table, overview};
+use super::tables::{self, Extent, absolute};
 use super::timeline::{self, SecondsOf};
-use super::{blocks, chart, clients, counted, explain, facts, families, history, verdicts};
+use super::{blocks, clients, counted, explain, facts, families, history, verdicts};
 use rqps_analysis::caveat::CaveatKind;
 use rqps_analysis::comparison::{StepComparison, TargetResult};
 use rqps_analysis::counted::is_counted;
@@ -112,7 +111,7 @@ pub(super) fn title(comparison: &Comparison) -> String {
 pub(super) fn subject(comparison: &Comparison) -> String {
     let labels: Vec<&str> = comparison.targets.iter().map(|t| t.label.as_str()).collect();
     match labels.split_first() {
-        Some((baseline, others)) if ladder::is_ladder(comparison) => {
+        Some((baseline, others)) if tables::is_ladder(comparison) => {
             format!("{} targets relative to {baseline}", others.len())
         }
         Some((baseline, others)) if !others.is_empty() => {
@@ -141,10 +140,12 @@ pub(super) fn loud_caveats(comparison: &Comparison) -> Option<Section> {
         .filter(|c| c.kind.is_loud())
         .map(|c| point(comparison, c))
         .collect();
-    (!points.is_empty()).then(|| Section {
-        id: "warnings",
-        heading: "WARNING: these numbers may not be comparable".to_owned(),
-        blocks: vec![Block::List(points)],
+    (!points.is_empty()).then(|| {
+        Section::new(
+            "warnings",
+            "WARNING: these numbers may not be comparable",
+            vec![Block::List(points)],
+        )
     })
 }
 
@@ -158,7 +159,7 @@ pub(super) fn caveats(comparison: &Comparison) -> Option<Section> {
         let of_kind = comparison.caveats.iter().filter(|caveat| caveat.kind == kind);
         blocks.push(Block::List(of_kind.map(|caveat| point(comparison, caveat)).collect()));
     }
-    (!blocks.is_empty()).then(|| Section { id: "caveats", heading: "Caveats".to_owned(), blocks })
+    (!blocks.is_empty()).then(|| Section::new("caveats", "Caveats", blocks))
 }
 
 fn point(comparison: &Comparison, caveat: &Caveat) -> String {
@@ -233,7 +234,7 @@ pub(super) fn page_document(
     }
     let mut sections = vec![verdict(comparison)];
     sections.extend(loud_caveats(comparison));
-    match chart::overview(comparison) {
+    match overview(comparison) {
         Some(heat) => sections.push(Section::new("overview", "Overview", vec![Block::Heat(heat)])),
         None => sections.push(tables::rates(comparison)),
     }
@@ -275,9 +276,9 @@ fn verdict(comparison: &Comparison) -> Section {
         columns.extend(Verdict::ALL.map(|verdict| Column::numbers(verdict.name())));
         let rows = summary.targets.iter().map(counts).collect();
         let caption = format!("Steps by verdict ({})", comparison.rules.text());
-        blocks.push(Block::Table(Table { caption, columns, rows }));
+        blocks.push(Block::table(caption, columns, rows));
     }
-    Section { id: "verdict", heading: String::new(), blocks }
+    Section::new("verdict", "", blocks)
 }
 
 /// The summary's sentence. For many targets, which are listed below it, their number and the worst.
@@ -341,7 +342,7 @@ fn verdict_details(comparison: &Comparison) -> Option<Section> {
             blocks.extend(tables);
         } else {
             let summary = format!("{}: {}", target.label, target.sentence);
-            blocks.push(Block::Fold(Fold { summary, blocks: tables }));
+            blocks.push(Block::fold(summary, tables));
         }
     }
     if !targets.is_empty() {
@@ -354,7 +355,7 @@ fn verdict_details(comparison: &Comparison) -> Option<Section> {
 fn method(comparison: &Comparison) -> Section {
     let mut blocks = vec![Block::Paragraph(verdicts::rule(comparison))];
     blocks.extend(how_to_read(comparison).blocks);
-    Section { id: "method", heading: "Method".to_owned(), blocks }
+    Section::new("method", "Method", blocks)
 }
 
 /// A chart for each group, and the group summaries.
@@ -427,10 +428,12 @@ pub(super) fn section(comparison: &Comparison, sections: &[Section]) -> Option<S
     sections.iter().for_each(|section| add_shown(&section.blocks, &mut shown));
     let is_left = |metric: &Metric| !shown.contains(metric);
     let metrics: Vec<Metric> = with_values(comparison).into_iter().filter(is_left).collect();
-    (!metrics.is_empty()).then(|| Section {
-        id: "other-metrics",
-        heading: "Other metrics".to_owned(),
-        blocks: vec![Block::Table(meanings(&metrics)), Block::Table(values(comparison, &metrics))],
+    (!metrics.is_empty()).then(|| {
+        Section::new(
+            "other-metrics",
+            "Other metrics",
+            vec![Block::Table(meanings(&metrics)), Block::Table(values(comparison, &metrics))],
+        )
     })
 }
 
@@ -467,11 +470,11 @@ fn meanings(metrics: &[Metric]) -> Table {
             .map(Cell::text)
             .to_vec()
     };
-    Table {
-        caption: "Units and meanings".to_owned(),
-        columns: ["metric", "unit", "better", "meaning"].map(Column::words).to_vec(),
-        rows: metrics.iter().map(row).collect(),
-    }
+    Table::new(
+        "Units and meanings",
+        ["metric", "unit", "better", "meaning"].map(Column::words).to_vec(),
+        metrics.iter().map(row).collect(),
+    )
 }
 
 /// Medians over the runs.
@@ -490,5 +493,5 @@ fn values(comparison: &Comparison, metrics: &[Metric]) -> Table {
             rows.push(cells);
         }
     }
-    Table { caption: "Medians over the runs".to_owned(), columns, rows }
+    Table::new("Medians over the runs", columns, rows)
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::document::{Block, Cell, Column, Digits, Document, Mark, Section, Table};
+use super::document::{
+    Block, Cell, Digits, Document, Mark, Section, Table, name_of_row, numbers, words,
+};
 use super::form::versioned;
 use rqps_analysis::gap::{Cause, Gap, Unknown};
 use rqps_analysis::history::{Bisection, Culprit, CulpritCheck};
@@ -43,10 +45,10 @@ fn result(found: &Bisection) -> Section {
     }
     if found.reproduced && found.culprits.is_empty() {
         let text = "No version makes a quarter of the difference: it is spread over many changes.";
-        blocks.push(Block::Paragraph(text.to_owned()));
+        blocks.push(Block::text(text));
     }
     blocks.push(Block::Paragraph(cost_text(found)));
-    Section { id: "result", heading: "Result".to_owned(), blocks }
+    Section::new("result", "Result", blocks)
 }
 
 fn ends(found: &Bisection) -> String {
@@ -128,35 +130,26 @@ fn cost_text(found: &Bisection) -> String {
 }
 
 fn versions(found: &Bisection) -> Section {
-    let columns = vec![
-        Column::of_row("version"),
-        Column::numbers(format!("{} / baseline", found.metric)),
-        Column::numbers("values"),
-        Column::words("status"),
-    ];
     let rows = found.versions.iter().enumerate().map(|(place, version)| {
         let changed = found.culprits.iter().any(|culprit| culprit.at == place);
-        let ratio = match version.ratio {
-            Some(ratio) => {
-                Cell::number(ratio, Digits::Fixed(4), "ratio").marked(changed.then_some(CHANGED))
-            }
-            None => Cell::missing("not measured"),
-        };
+        let mark = version.ratio.and(changed.then_some(CHANGED));
+        let ratio = Cell::number_or(version.ratio, Digits::Fixed(4), "ratio", "not measured");
         let lost = version.lost.as_deref().and_then(|lost| lost.lines().next());
         let known = match lost {
             Some(lost) => format!("not measured: {lost}"),
             None if version.passed_over => format!("{} (cannot matter)", version.about),
             None => version.about.clone(),
         };
-        let values = match version.n {
-            0 => Cell::missing("not measured"),
-            n => Cell::number(n as f64, Digits::Fixed(0), ""),
-        };
-        vec![Cell::text(version.label.clone()), ratio, values, Cell::text(known)]
+        let values = Some(version.n as f64).filter(|n| *n > 0.0);
+        [
+            name_of_row("version", &*version.label),
+            numbers(format!("{} / baseline", found.metric), ratio.marked(mark)),
+            numbers("values", Cell::number_or(values, Digits::Fixed(0), "", "not measured")),
+            words("status", Cell::text(known)),
+        ]
     });
-    let rows = rows.collect();
-    let table = Table { caption: String::new(), columns, rows };
-    Section { id: "versions", heading: "Versions".to_owned(), blocks: vec![Block::Table(table)] }
+    let table = Table::of("", rows).map(Block::Table);
+    Section::new("versions", "Versions", Vec::from_iter(table))
 }
 
 fn how_to_read(found: &Bisection) -> Section {

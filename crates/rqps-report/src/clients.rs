@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::chart::{Axis, Chart, Form, Line, Point, Series};
-use super::document::{Block, Cell, Column, Digits, Fold, Section, Table};
+use super::document::{
+    Axis, Block, Cell, Chart, Column, Digits, Form, Line, Point, Section, Series, Table,
+};
 use super::tables::{absolute, judged};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{StepComparison, TargetResult};
@@ -86,19 +87,10 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
         Column::numbers("start_ms")
             .with_legend("delay of its window after the first window of the step"),
     ];
-    (!rows.is_empty()).then(|| Section {
-        id: "client-hosts",
-        heading: "Client hosts".to_owned(),
-        blocks: vec![
-            Block::Paragraph(
-                "Clients ran on these hosts, so cpu/o and other counters of the host are those of \
-                 the server's host alone. Each value is the largest of all steps and runs, of \
-                 either sign."
-                    .to_owned(),
-            ),
-            Block::Table(Table { caption: String::new(), columns, rows }),
-        ],
-    })
+    let about = "Clients ran on these hosts, so cpu/o and other counters of the host are those of the \
+                 server's host alone. Each value is the largest of all steps and runs, of either sign.";
+    let table = (!rows.is_empty()).then(|| Table::new("", columns, rows));
+    Section::of_table("client-hosts", "Client hosts", about, table)
 }
 
 fn cells(comparison: &Comparison, host: &str) -> Vec<Cell> {
@@ -108,14 +100,13 @@ fn cells(comparison: &Comparison, host: &str) -> Vec<Cell> {
     let number = |value: Option<f64>, digits: Digits, unit: &'static str| {
         Cell::number_or(value, digits, unit, "the steps do not wait for their clients to be ready")
     };
-    let percent = |share: Option<f64>| match share.filter(|share| share.is_finite()) {
-        Some(share) => Cell::text(format!("{:.0} %", 100.0 * share)),
-        None => Cell::missing("the driver recorded no share"),
+    let percent = |share: Option<f64>| {
+        let share = share.filter(|share| share.is_finite());
+        let text = share.map(|share| format!("{:.0} %", 100.0 * share));
+        Cell::text_or(text, "the driver recorded no share")
     };
-    let cpus = match most(&|record| record.cpus.map(f64::from)) {
-        Some(cpus) => Cell::number(cpus, Digits::Fixed(0), ""),
-        None => Cell::missing("the driver recorded no CPUs"),
-    };
+    let cpus = most(&|record| record.cpus.map(f64::from));
+    let cpus = Cell::number_or(cpus, Digits::Fixed(0), "", "the driver recorded no CPUs");
     vec![
         Cell::text(host.to_owned()),
         number(most(&|record| Some(f64::from(record.clients))), Digits::Fixed(0), ""),
@@ -150,16 +141,12 @@ pub(super) fn scaling_section(comparison: &Comparison) -> Option<Section> {
     let families: Vec<_> =
         families(comparison).into_iter().filter(|(_, counts)| counts.len() > 1).collect();
     let folds = families.len() > OPEN_MAX;
-    let mut blocks = vec![Block::Paragraph(EXPLAINED.to_owned())];
+    let mut blocks = vec![Block::text(EXPLAINED)];
     for (name, counts) in &families {
         let caption = if folds { String::new() } else { (*name).to_owned() };
         let mut own = vec![Block::Table(Table { caption, ..table(comparison, counts) })];
         own.extend(charts(comparison, name, counts).into_iter().map(Block::Chart));
-        if folds {
-            blocks.push(Block::Fold(Fold { summary: (*name).to_owned(), blocks: own }))
-        } else {
-            blocks.extend(own)
-        }
+        if folds { blocks.push(Block::fold((*name).to_owned(), own)) } else { blocks.extend(own) }
     }
     (!families.is_empty()).then(|| Section::new("scaling", "Scaling over client counts", blocks))
 }
@@ -200,7 +187,7 @@ fn table(comparison: &Comparison, counts: &[Counted<'_>]) -> Table {
             .map(move |counted| row(counted, place, fewest))
     };
     let rows = (0..comparison.targets.len()).flat_map(of_target).collect();
-    Table { caption: String::new(), columns, rows }
+    Table::new("", columns, rows)
 }
 
 fn row(counted: &Counted<'_>, place: usize, fewest: Option<f64>) -> Vec<Cell> {

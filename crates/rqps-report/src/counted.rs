@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::document::{Block, Cell, Column, Digits, Fold, Mark, Section, Table};
+use super::document::{Block, Cell, Column, Digits, Mark, Section, Table};
 use super::history;
-use super::ladder::{self, Extent, NarrowTables};
+use super::tables::{self, Extent, NarrowTables};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{StepComparison, TargetResult};
 use rqps_analysis::counted::{
@@ -22,9 +22,7 @@ pub(super) fn beside_rates(comparison: &Comparison, extent: Extent) -> Vec<Secti
     sections.extend(changes(counts));
     sections.extend(functions(counts, extent));
     let rules = what_counts().blocks;
-    sections[0]
-        .blocks
-        .push(Block::Fold(Fold { summary: "What these counts contain".to_owned(), blocks: rules }));
+    sections[0].blocks.push(Block::fold("What these counts contain", rules));
     sections
 }
 
@@ -84,12 +82,12 @@ const BESIDE: [Count; 4] = [
 /// targets, narrow tables first.
 fn totals(comparison: &Comparison, rates: Option<&Comparison>, extent: Extent) -> Section {
     let mut blocks = Vec::new();
-    if ladder::is_ladder(comparison) {
+    if tables::is_ladder(comparison) {
         blocks = narrow_totals(comparison);
         if extent == Extent::Whole {
             let tables = target_totals(comparison, rates);
             let summary = "Each target with intervals".to_owned();
-            blocks.push(Block::Fold(Fold { summary, blocks: tables }));
+            blocks.push(Block::fold(summary, tables));
         }
     } else {
         blocks.extend(target_totals(comparison, rates));
@@ -157,7 +155,7 @@ fn target_totals(comparison: &Comparison, rates: Option<&Comparison>) -> Vec<Blo
             let pair = format!("{} relative to {}", target.label, comparison.baseline);
             let caption = if is_main { pair } else { format!("{}: {pair}", count.of) };
             let columns = total_columns(count, rates.is_some());
-            blocks.push(Block::Table(Table { caption, columns, rows }));
+            blocks.push(Block::table(caption, columns, rows));
         }
     }
     blocks
@@ -204,7 +202,7 @@ fn alone(comparison: &Comparison) -> Block {
         }
     });
     let columns = columns.chain([Column::of_row("step")]).collect();
-    Block::Table(Table { caption: String::new(), columns, rows })
+    Block::table("", columns, rows)
 }
 
 /// The steps that were not counted in any target, and why.
@@ -224,7 +222,7 @@ fn uncounted(comparison: &Comparison) -> Option<Block> {
         1 => "1 step is not counted".to_owned(),
         count => format!("{count} steps are not counted"),
     };
-    Some(Block::Fold(Fold { summary, blocks: vec![Block::List(lines)] }))
+    Some(Block::fold(summary, vec![Block::List(lines)]))
 }
 
 fn total_cells(
@@ -329,7 +327,7 @@ pub(super) fn functions(comparison: &Comparison, extent: Extent) -> Option<Secti
     for step in &comparison.steps {
         blocks.extend(step.targets.iter().flat_map(|target| of_target(step, target)));
     }
-    if extent == Extent::Short && ladder::is_ladder(comparison) {
+    if extent == Extent::Short && tables::is_ladder(comparison) {
         let summaries = blocks.into_iter().filter_map(|block| match block {
             Block::Fold(fold) => Some(fold.summary),
             _ => None,
@@ -354,11 +352,11 @@ pub(super) fn of_target(step: &StepComparison, target: &TargetResult) -> Vec<Blo
         let names = ShortNames::of(found);
         let rows = found.changes.iter().map(|change| cells(found, change, &names));
         let rows = rows.chain([other_cells(found)]).collect();
-        let table = Table { caption: String::new(), columns: columns(), rows };
+        let table = Table::new("", columns(), rows);
         let summary = format!("{name}: {}", sentence(&target.label, found));
         let paragraphs = common_functions(found).into_iter().map(Block::Paragraph);
         let blocks = paragraphs.chain([Block::Table(table)]).collect();
-        Some(Block::Fold(Fold { summary, blocks }))
+        Some(Block::fold(summary, blocks))
     };
     all.into_iter().filter_map(block).collect()
 }

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use super::document::{Block, Cell, Column, Digits, Fold, Section, Table};
-use super::{counted, sampled, stacks, verdicts};
+use super::{counted, stacks, verdicts};
 use rqps_analysis::Comparison;
+use rqps_analysis::causes::normalize;
 use rqps_analysis::causes::{Causes, MovedCounter, SettingsOfTarget};
 use rqps_analysis::comparison::{StepComparison, TargetResult};
-use rqps_analysis::plans::normalize;
 use rqps_model::answers::StepAnswers;
 use rqps_model::metric::Metric;
 
@@ -28,23 +28,20 @@ const SETTINGS_MOST: usize = 8;
 /// The page about the explained steps of a comparison.
 pub(super) fn sections(comparison: &Comparison) -> Vec<Section> {
     let mut sections: Vec<Section> = server_settings(comparison).into_iter().collect();
-    sections.extend(explained(comparison).map(|step| Section {
-        id: "step",
-        heading: step.name.clone(),
-        blocks: of_step(comparison, step),
-    }));
+    sections.extend(
+        explained(comparison)
+            .map(|step| Section::new("step", step.name.clone(), of_step(comparison, step))),
+    );
     sections.push(limits());
     sections
 }
 
 /// The causes in a report: a fold per explained step.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
-    let fold = |step: &StepComparison| {
-        Block::Fold(Fold { summary: step.name.clone(), blocks: of_step(comparison, step) })
-    };
+    let fold = |step: &StepComparison| Block::fold(step.name.clone(), of_step(comparison, step));
     let blocks: Vec<Block> = explained(comparison).map(fold).collect();
     let heading = "What may explain the differences".to_owned();
-    (!blocks.is_empty()).then_some(Section { id: "explained", heading, blocks })
+    (!blocks.is_empty()).then_some(Section::new("explained", heading, blocks))
 }
 
 fn explained(comparison: &Comparison) -> impl Iterator<Item = &StepComparison> {
@@ -62,10 +59,10 @@ pub(super) fn server_settings(comparison: &Comparison) -> Option<Section> {
         causes.settings.iter().map(|all| all.differing.clone()).collect();
     let mut blocks = vec![match differing_settings(&labels, &differing) {
         _ if causes.settings.is_empty() => {
-            Block::Paragraph("The run folders do not hold the settings of all servers.".to_owned())
+            Block::text("The run folders do not hold the settings of all servers.")
         }
         Some(table) => Block::Table(table),
-        None => Block::Paragraph("Settings that all targets have are the same.".to_owned()),
+        None => Block::text("Settings that all targets have are the same."),
     }];
     for (label, SettingsOfTarget { unknown_elsewhere: own, .. }) in
         labels.iter().zip(&causes.settings)
@@ -107,12 +104,12 @@ pub(super) fn of_step(comparison: &Comparison, step: &StepComparison) -> Vec<Blo
     let profiled = comparison.profiled_step(step);
     let profiled = profiled.map(|step| step.targets.as_slice()).unwrap_or_default();
     for target in profiled {
-        blocks.extend(sampled::of_target(target));
-        blocks.extend(sampled::waits_of_target(target, &comparison.rules));
+        blocks.extend(stacks::functions_of_target(target));
+        blocks.extend(stacks::waits_of_target(target, &comparison.rules));
         blocks
             .extend(stacks::of_target(&comparison.baseline, &step.name, target).map(Block::Flame));
     }
-    let samples = sampled::honesty(comparison, profiled) + &sampled::waits_honesty(profiled);
+    let samples = stacks::honesty(comparison, profiled) + &stacks::waits_honesty(profiled);
     blocks.push(Block::Paragraph(honesty(counted, &samples) + &without_cpu_events(step)));
     blocks
 }
@@ -194,9 +191,9 @@ fn plans(step: &StepComparison) -> Vec<Block> {
         } else {
             "The query plans of all targets are not known."
         };
-        return vec![Block::Paragraph(text.to_owned())];
+        return vec![Block::text(text)];
     }
-    let head = Block::Paragraph("Query plans differ in shape:".to_owned());
+    let head = Block::text("Query plans differ in shape:");
     [head].into_iter().chain(folds.into_iter().map(Block::Fold)).collect()
 }
 
@@ -265,13 +262,13 @@ fn analyzed(baseline: &TargetResult, target: &TargetResult) -> Vec<Block> {
     let fold = |((sql, one), (_, other)): (&(String, String), &(String, String))| {
         let lines = |plan: &str| Block::Lines(plan.lines().map(str::to_owned).collect());
         let sides = [(baseline, one), (target, other)];
-        Block::Fold(Fold {
-            summary: sql.split_whitespace().collect::<Vec<&str>>().join(" "),
-            blocks: sides
+        Block::fold(
+            sql.split_whitespace().collect::<Vec<&str>>().join(" "),
+            sides
                 .into_iter()
                 .flat_map(|(of, plan)| [Block::Paragraph(of.label.clone()), lines(plan)])
                 .collect(),
-        })
+        )
     };
     differing.take(ANALYZED_MOST).map(fold).collect()
 }
@@ -296,7 +293,7 @@ fn counters(label: &str, moved: &[MovedCounter]) -> Option<Block> {
     let left = moved.len().saturating_sub(COUNTERS_MOST);
     let more = if left > 0 { format!("; {left} more are not listed") } else { String::new() };
     let caption = format!("{label}: counters of the DBMS that differ in every pair{more}");
-    (!rows.is_empty()).then_some(Block::Table(Table { caption, columns, rows }))
+    (!rows.is_empty()).then_some(Block::table(caption, columns, rows))
 }
 
 fn instructions(step: &StepComparison, target: &TargetResult) -> Vec<Block> {
@@ -331,11 +328,11 @@ fn limits() -> Section {
          is not in them. Threads that wait for their client, for a next statement or for room to \
          send, do not count.",
     ];
-    Section {
-        id: "limits",
-        heading: "What this page does not show".to_owned(),
-        blocks: vec![Block::List(rules.map(str::to_owned).to_vec())],
-    }
+    Section::new(
+        "limits",
+        "What this page does not show",
+        vec![Block::List(rules.map(str::to_owned).to_vec())],
+    )
 }
 
 // Differences between targets besides their builds: settings and query plans, side by side.
@@ -359,19 +356,19 @@ pub(crate) fn settings_section(comparison: &Comparison) -> Option<Section> {
     if labels.len() > 1 {
         blocks.push(match difference(&labels, &texts) {
             Some(table) => Block::Table(table),
-            None => Block::Paragraph("The targets have the same settings.".to_owned()),
+            None => Block::text("The targets have the same settings."),
         });
     }
     for target in &comparison.targets {
         for config in &target.configs {
             let lines = config.text.lines().map(str::to_owned).collect();
-            blocks.push(Block::Fold(Fold {
-                summary: format!("{}: {} ({})", target.label, config.name, config.hash),
-                blocks: vec![Block::Lines(lines)],
-            }));
+            blocks.push(Block::fold(
+                format!("{}: {} ({})", target.label, config.name, config.hash),
+                vec![Block::Lines(lines)],
+            ));
         }
     }
-    Some(Section { id: "settings", heading: "Settings".to_owned(), blocks })
+    Some(Section::new("settings", "Settings", blocks))
 }
 
 /// Setting → value for each target; only settings with different values.
@@ -419,7 +416,7 @@ pub(super) fn differing_settings(
     };
     let columns = heads.into_iter().map(Column::words).collect();
     let caption = "Different settings".to_owned();
-    (!rows.is_empty()).then_some(Table { caption, columns, rows })
+    (!rows.is_empty()).then_some(Table::new(caption, columns, rows))
 }
 
 /// Name → value of a configuration text: `name = value`, `name=value` or a bare name. Normalises
@@ -443,10 +440,10 @@ pub(crate) fn settings_plans(comparison: &Comparison) -> Option<Section> {
         comparison.measured_steps().flat_map(settings_of_step).map(Block::Fold).collect();
     let note = "rqps compares plans without costs, estimates and literals, and shows the plan of \
                 each target's first run.";
-    let mut blocks = vec![Block::Paragraph(note.to_owned())];
+    let mut blocks = vec![Block::text(note)];
     let some = !folds.is_empty();
     blocks.extend(folds);
-    some.then(|| Section { id: "plans", heading: "Different query plans".to_owned(), blocks })
+    some.then(|| Section::new("plans", "Different query plans", blocks))
 }
 
 /// A plan without its figures, the original plan, and its targets.
@@ -544,7 +541,7 @@ mod tests {
         let shown = analyzed(&target("A", Some(one)), &target("B", Some(other)));
         let [Block::Fold(fold)] = &shown[..] else { panic!("{shown:?}") };
         let lines = |plan: &str| Block::Lines(plan.lines().map(str::to_owned).collect());
-        let label = |text: &str| Block::Paragraph(text.to_owned());
+        let label = |text: &str| Block::text(text);
         assert_eq!(fold.summary, "SELECT 1");
         assert_eq!(fold.blocks, [label("A"), lines(one), label("B"), lines(other)]);
         assert_eq!(analyzed(&target("A", Some(one)), &target("B", Some(one))), []);

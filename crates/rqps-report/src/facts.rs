@@ -303,7 +303,7 @@ fn builds(comparison: &Comparison) -> Table {
             }
         }
     }
-    Table { caption: String::new(), columns: heads.into_iter().map(Column::words).collect(), rows }
+    Table::new("", heads.into_iter().map(Column::words).collect(), rows)
 }
 
 /// The origin of a build; for a server by DSN also the location of its tables.
@@ -358,7 +358,7 @@ pub(crate) fn hosts(comparison: &Comparison) -> Option<Section> {
         }
         blocks.push(Block::Facts(facts));
     }
-    (!blocks.is_empty()).then(|| Section { id: "host", heading: "Host".to_owned(), blocks })
+    (!blocks.is_empty()).then(|| Section::new("host", "Host", blocks))
 }
 
 /// The run folders behind the numbers.
@@ -383,8 +383,8 @@ pub(crate) fn run_folders(comparison: &Comparison) -> Section {
         cells.push(Cell::text(run.folder.clone()).from_runs(vec![run.folder.clone()]));
         cells
     });
-    let table = Table { caption: String::new(), columns, rows: rows.collect() };
-    Section { id: "runs", heading: "Run folders".to_owned(), blocks: vec![Block::Table(table)] }
+    let table = Table::new("", columns, rows.collect());
+    Section::new("runs", "Run folders", vec![Block::Table(table)])
 }
 
 /// The status in one word; a caveat has failed parts and reasons.

@@ -6,9 +6,11 @@ use std::io::{self, BufWriter, Write};
 use serde::Serialize;
 
 use super::build::{self, ReportOptions, Sections};
-use super::document::{Block, Cell, Column, Digits, Document, Section, Table};
+use super::document::{
+    Block, Cell, Column, Digits, Document, Section, Table, name_of_row, numbers, words,
+};
+use super::form::post;
 use super::form::{self, Format};
-use super::post::post;
 use super::{export, tables};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::StepComparison;
@@ -132,7 +134,7 @@ fn ratios(parts: &[FamilyReport]) -> Section {
         parts.iter().flat_map(|part| part.comparison.groups_of_steps()).collect();
     blocks.extend(groups.into_iter().map(|group| Block::Table(ratio_table(parts, group, metric))));
     let heading = format!("{} of each family relative to its own baseline", metric.name());
-    Section { id: "families", heading, blocks }
+    Section::new("families", heading, blocks)
 }
 
 /// A column of the table of ratios.
@@ -183,7 +185,7 @@ fn ratio_table(parts: &[FamilyReport], group: Group, metric: Metric) -> Table {
         "{} (base: absolute value of a baseline; [low, high]: 95 % interval)",
         group.name()
     );
-    Table { caption, columns, rows: rows.collect() }
+    Table::new(caption, columns, rows.collect())
 }
 
 /// The rate of the baseline, and the ratios of the other targets.
@@ -205,31 +207,20 @@ fn family_cells(part: &FamilyReport, name: &str, metric: Metric) -> Vec<Cell> {
 /// Main effects and interactions in each step; `None` where targets are no full crossing.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     let crossing = Crossing::of(comparison)?;
-    let mut rows = Vec::new();
-    for step in &comparison.steps {
-        for effect in crossing.effects(comparison, step) {
+    let rows = comparison.steps.iter().flat_map(|step| {
+        crossing.effects(comparison, step).into_iter().map(|effect| {
             let ratio = Cell::number(effect.ratio, Digits::Fixed(3), "ratio");
-            rows.push(vec![
-                ratio.within(effect.interval),
-                Cell::text(effect.n.to_string()),
-                Cell::text(effect.name),
-                Cell::text(step.name.clone()),
-            ]);
-        }
-    }
-    let heads = [Column::numbers("rQPS"), Column::numbers("n")];
-    let words = [Column::words("effect"), Column::of_row("step")];
-    let columns = heads.into_iter().chain(words).collect();
+            [
+                numbers("rQPS", ratio.within(effect.interval)),
+                numbers("n", Cell::text(effect.n.to_string())),
+                words("effect", Cell::text(effect.name)),
+                name_of_row("step", &*step.name),
+            ]
+        })
+    });
     let text = "Each setting against its first value, over all values of the others. `A with B` is a \
                 ratio of two ratios: the effect of A where B is set, relative to its effect at the \
                 first value of B; 1 if they do not depend on each other. Each interval stands for \
                 itself, without a correction for their number.";
-    (!rows.is_empty()).then(|| Section {
-        id: "factors",
-        heading: "Effects of settings".to_owned(),
-        blocks: vec![
-            Block::Paragraph(text.to_owned()),
-            Block::Table(Table { caption: String::new(), columns, rows }),
-        ],
-    })
+    Section::of_table("factors", "Effects of settings", text, Table::of("", rows))
 }

@@ -6,11 +6,13 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::build::{self, ReportOptions, Sections};
-use super::document::{Block, Document, Section, Table};
-use super::export;
-use super::post::post;
+use super::document::{Block, Cell, Column, Digits, Document, Section, Table};
+use super::{export, facts, tables, verdicts};
 use rqps_analysis::Comparison;
+use rqps_analysis::comparison::TargetFacts;
 use rqps_model::escape;
+use rqps_model::metric::Metric;
+use rqps_model::target::Config;
 
 /// Forms of a report that need only a comparison; [`crate::html::render`] needs more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -496,24 +498,114 @@ fn in_cell(raw: &str) -> String {
     raw.trim().split('\n').map(escape::markdown).collect::<Vec<_>>().join("<br>")
 }
 
+// A report in the order of a published post: findings, setup, results, costs, caveats, method.
+
+/// Renders the post as Markdown. `plot` is the address of its picture of the relative rates.
+pub fn post(comparison: &Comparison, own: &[&Sections], plot: Option<&str>) -> String {
+    let mut text = format!("# {}\n", escape::markdown(&build::subject(comparison)));
+    let named =
+        |heading: &str, section: Section| Section { heading: heading.to_owned(), ..section };
+    let findings = verdicts::headline(comparison).map(|section| named("tl;dr", section));
+    push_sections(&mut text, findings);
+    let warnings = build::loud_caveats(comparison);
+    let setup = named("Builds, configuration and hardware", facts::section(comparison, own));
+    push_sections(&mut text, warnings.into_iter().chain([setup]));
+    text.push_str("\n### Results\n");
+    if let Some(plot) = plot {
+        let title = format!("Rates relative to {}", comparison.baseline);
+        // Angle brackets let an address have spaces.
+        let address = plot.replace(['<', '>', '\n'], "");
+        text.push_str(&format!("\n![{}](<{address}>)\n", escape::markdown(&title)));
+    }
+    let mut sections = vec![named("", tables::rates(comparison))];
+    sections.extend(tables::summary(comparison));
+    sections.extend(verdicts::section(comparison));
+    sections.extend(costs(comparison));
+    sections.extend(build::of_benchmarks(comparison, own));
+    sections.extend(build::caveats(comparison));
+    sections.extend(settings(comparison));
+    sections.push(named("Method", build::how_to_read(comparison)));
+    sections.extend(facts::terms_section(comparison));
+    push_sections(&mut text, sections);
+    let version = env!("CARGO_PKG_VERSION");
+    let imported = (0..comparison.targets.len()).all(|target| comparison.is_imported(target));
+    let measured = if imported { "Computed" } else { "Measured and computed" };
+    text.push_str(&format!("\n{measured} by rqps {version}.\n"));
+    text
+}
+
+/// What an operation costs, in one table: the baseline in units, the others relative to it.
+fn costs(comparison: &Comparison) -> Option<Section> {
+    let has_value = |metric: &Metric| {
+        let mut targets = comparison.measured_steps().flat_map(|step| &step.targets);
+        targets.any(|target| target.absolute(*metric).is_some())
+    };
+    let mut metrics = tables::efficiency_metrics();
+    metrics.push(Metric::P99);
+    metrics.retain(|metric| *metric != Metric::Rate && has_value(metric));
+    if metrics.is_empty() {
+        return None;
+    }
+    let units: Vec<String> =
+        metrics.iter().map(|metric| format!("{} in {}", metric.name(), metric.unit())).collect();
+    let mut columns = vec![Column::of_row("step"), Column::words("target")];
+    columns.extend(metrics.iter().map(|metric| Column::of(*metric)));
+    let mut rows = Vec::new();
+    for step in comparison.measured_steps() {
+        let carried_out = step.targets.iter().enumerate().filter(|(_, it)| it.was_carried_out());
+        for (place, target) in carried_out {
+            let mut cells = vec![Cell::text(step.name.clone()), Cell::text(target.label.clone())];
+            cells.extend(metrics.iter().map(|metric| match place {
+                0 => tables::absolute(target, *metric, metric.digits(), metric.unit()),
+                _ => tables::judged(target, *metric, Digits::Ratio),
+            }));
+            rows.push(cells);
+        }
+    }
+    let caption = format!(
+        "Rows of {} are medians ({}); other rows are relative to them.",
+        comparison.baseline,
+        units.join(", ")
+    );
+    let table = Block::table(caption, columns, rows);
+    Some(Section::new("costs", "Costs per operation", vec![table]))
+}
+
+/// What the configs of the targets set.
+fn settings(comparison: &Comparison) -> Option<Section> {
+    let of_target = |target: &TargetFacts| -> Vec<Block> {
+        let configs = target.configs.iter().filter(|config| !config.text.trim().is_empty());
+        let head = |config: &Config| {
+            Block::Paragraph(format!("{}, config {} ({}):", target.label, config.name, config.hash))
+        };
+        let lines = |config: &Config| {
+            let is_setting = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
+            Block::Lines(config.text.lines().filter(is_setting).map(str::to_owned).collect())
+        };
+        configs.flat_map(|config| [head(config), lines(config)]).collect()
+    };
+    let blocks: Vec<Block> = comparison.targets.iter().flat_map(of_target).collect();
+    (!blocks.is_empty()).then(|| Section::new("settings", "Settings", blocks))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chart::{Chart, Form};
     use crate::document::{Cell, Column, Digits, Fold};
+    use crate::document::{Chart, Form};
     use rqps_stats::Interval;
 
     #[test]
     fn columns_line_up_and_names_stay_whole() {
         let long = "a-step-with-a-very-long-name_range=10000";
-        let table = Table {
-            caption: String::new(),
-            columns: vec![Column::numbers("qps"), Column::words("step")],
-            rows: vec![
+        let table = Table::new(
+            "",
+            vec![Column::numbers("qps"), Column::words("step")],
+            vec![
                 vec![Cell::number(5.0, Digits::Fixed(0), "qps"), Cell::text(long)],
                 vec![Cell::number(12345.0, Digits::Fixed(0), "qps"), Cell::text("b")],
             ],
-        };
+        );
         let mut text = String::new();
         render_table(&table, None, &mut text);
         assert_eq!(text, format!("  qps  step\n    5  {long}\n12345  b\n"));
@@ -531,14 +623,14 @@ mod tests {
 
     #[test]
     fn a_last_column_of_words_wraps_at_the_width_of_a_terminal() {
-        let table = Table {
-            caption: String::new(),
-            columns: vec![Column::numbers("n"), Column::words("why")],
-            rows: vec![vec![
+        let table = Table::new(
+            "",
+            vec![Column::numbers("n"), Column::words("why")],
+            vec![vec![
                 Cell::number(12.0, Digits::Fixed(0), ""),
                 Cell::text("the host was at work"),
             ]],
-        };
+        );
         let lines = table_lines(&table, Some(20));
         assert_eq!(lines, [" n  why", "12  the host was at", "    work"]);
         assert_eq!(table_lines(&table, None).len(), 2);
@@ -557,7 +649,7 @@ mod tests {
         let number = Cell::number(0.688, Digits::Fixed(3), "ratio").within(interval);
         let row = vec![number, Cell::text("a|b <c>\nd_e_f")];
         let columns = vec![Column::numbers("rQPS"), Column::words("step")];
-        Table { caption: "--- point".to_owned(), columns, rows: vec![row; rows] }
+        Table::new("--- point", columns, vec![row; rows])
     }
 
     fn check(block: Block, expected: &str) {
@@ -573,8 +665,7 @@ mod tests {
             blocks: vec![Block::Lines(vec!["a  b".to_owned(), "# c".to_owned()])],
         };
         let chart = Chart::new("c", "left out", Form::Forest);
-        let section =
-            |id, heading: &str, blocks| Section { id, heading: heading.to_owned(), blocks };
+        let section = |id, heading: &str, blocks| Section::new(id, heading, blocks);
         let document = Document {
             title: "a_b relative to c*d".to_owned(),
             sections: vec![

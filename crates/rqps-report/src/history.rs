@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::chart::{Axis, ChangeMark, Chart, Form, Line, Point, Series};
-use super::document::{Block, Cell, Column, Digits, Document, Fold, Mark, Section, Table};
+use super::document::{
+    Axis, Block, Cell, ChangeMark, Chart, Column, Digits, Document, Form, Line, Mark, Placed,
+    Point, Section, Series, Table, name_of_row, numbers, words,
+};
 use super::export::quoted;
 use super::form::versioned;
-use super::ladder;
+use super::tables;
 use rqps_analysis::Comparison;
 use rqps_analysis::history::{
     DateHistory, DatePoint, HostChange, Ladder, LadderOptions, LevelChange, Rung, StepDates,
@@ -29,23 +31,22 @@ const STEADY: Mark = Mark { sign: " ", colour: Mark::NO_COLOUR, meaning: "" };
 /// The changes along the versions of a report on many targets, by one metric, with a chart for each
 /// step: none of few targets, of unknown versions, and of metrics without values.
 pub(super) fn of_report(comparison: &Comparison, metric: Metric) -> Vec<Section> {
-    if !ladder::is_ladder(comparison) {
+    if !tables::is_ladder(comparison) {
         return Vec::new();
     }
     let several = by_version(comparison, metric);
     let section = |ladder: &Ladder| {
         let mut section = changes(ladder);
-        section.blocks.push(Block::Paragraph(
+        section.blocks.push(Block::text(
             "rqps divides the versions of each step into levels (docs/history.md). The command \
-             rqps history has more options."
-                .to_owned(),
+             rqps history has more options.",
         ));
         let charts = ladder.steps.iter().map(|step| Block::Chart(chart(ladder, step)));
         match ladder.steps.len() {
             0..=CHARTS_OPEN => section.blocks.extend(charts),
             count => {
                 let summary = format!("Charts of {count} steps by version");
-                section.blocks.push(Block::Fold(Fold { summary, blocks: charts.collect() }));
+                section.blocks.push(Block::fold(summary, charts.collect()));
             }
         }
         section
@@ -128,17 +129,17 @@ fn changes(ladder: &Ladder) -> Section {
     // By version, the largest change first: what a release did stands together.
     let size = |change: &LevelChange| change.ratio.ln().abs();
     all.sort_by(|(_, a), (_, b)| a.at.cmp(&b.at).then(size(b).total_cmp(&size(a))));
-    let rows: Vec<Vec<Cell>> =
-        all.iter().map(|(step, change)| change_row(ladder, step, change)).collect();
-    if !rows.is_empty() {
-        blocks.push(Block::List(releases(ladder, &all)));
-        let columns = vec![
-            Column::words("since"),
-            Column::words("after"),
-            Column::numbers("new / old level"),
-            Column::of_row("step"),
-        ];
-        blocks.push(Block::Table(Table { caption: String::new(), columns, rows }));
+    let row = |(step, change): &(&StepLadder, &LevelChange)| {
+        let ratio = Cell::number(change.ratio, Digits::Fixed(3), "ratio");
+        [
+            words("since", Cell::text(ladder.rungs[change.at].name())),
+            words("after", Cell::text(ladder.rungs[change.after].name())),
+            numbers("new / old level", ratio.within(Some(change.interval))),
+            name_of_row("step", &*step.step),
+        ]
+    };
+    if let Some(table) = Table::of("", all.iter().map(row)) {
+        blocks.extend([Block::List(releases(ladder, &all)), Block::Table(table)]);
     }
     if ladder.chains.len() > 1 {
         blocks.push(Block::Paragraph(along_branches(ladder)));
@@ -149,10 +150,10 @@ fn changes(ladder: &Ladder) -> Section {
     }
     if !ladder.by_version {
         let text = "The order is that of the plan or of --order: not every version is known.";
-        blocks.push(Block::Paragraph(text.to_owned()));
+        blocks.push(Block::text(text));
     }
     let heading = format!("Changes of {}: {}", ladder.metric, ladder.family);
-    Section { id: "changes", heading, blocks }
+    Section::new("changes", heading, blocks)
 }
 
 fn found(ladder: &Ladder) -> String {
@@ -216,20 +217,10 @@ fn releases(ladder: &Ladder, changes: &[(&StepLadder, &LevelChange)]) -> Vec<Str
     lines.collect()
 }
 
-fn change_row(ladder: &Ladder, step: &StepLadder, change: &LevelChange) -> Vec<Cell> {
-    let ratio = Cell::number(change.ratio, Digits::Fixed(3), "ratio");
-    vec![
-        Cell::text(ladder.rungs[change.at].name()),
-        Cell::text(ladder.rungs[change.after].name()),
-        ratio.within(Some(change.interval)),
-        Cell::text(step.step.clone()),
-    ]
-}
-
 fn points(ladder: &Ladder) -> Section {
     let mut columns = vec![Column::of_row("step")];
     let row = ladder.steps.iter().map(|step| step.step.chars().count()).max().unwrap_or(0);
-    let heads = ladder::heads(ladder.rungs.iter().map(Rung::name), row);
+    let heads = tables::heads(ladder.rungs.iter().map(Rung::name), row);
     columns.extend(heads.names.iter().map(Column::numbers));
     let remarks = ladder.steps.iter().any(|step| !step.remarks.is_empty());
     if remarks {
@@ -244,7 +235,7 @@ fn points(ladder: &Ladder) -> Section {
         let remark = remarks.then(|| Cell::text(step.remarks.join("; ")));
         std::iter::once(Cell::text(step.step.clone())).chain(cells).chain(remark).collect()
     });
-    let table = Table { caption: String::new(), columns, rows: rows.collect() };
+    let table = Table::new("", columns, rows.collect());
     let configs: BTreeSet<&str> = ladder.rungs.iter().map(|rung| rung.config.as_str()).collect();
     let legend = ladder.rungs.iter().zip(&heads.names).map(|(rung, head)| {
         let version = rung.version.iter().map(|version| format!("version {version}"));
@@ -259,7 +250,7 @@ fn points(ladder: &Ladder) -> Section {
     let legend = told.then(|| Block::List(legend.collect()));
     let heading = format!("{} relative to {}: {}", ladder.metric, heads.names[0], ladder.family);
     let blocks = legend.into_iter().chain([Block::Table(table)]).collect();
-    Section { id: "ladder", heading, blocks }
+    Section::new("ladder", heading, blocks)
 }
 
 /// Counts repeat, so their third digit says something.
@@ -371,33 +362,43 @@ fn dates_changes(history: &DateHistory) -> Section {
         counted(points, "result set"),
         history.host
     );
-    let columns = vec![
-        Column::words("since"),
-        Column::words("result set"),
-        Column::numbers("new / old level"),
-        Column::numbers("p"),
-        Column::of_row("step"),
-    ];
     let rows = all.iter().map(|(step, change)| {
-        let point = step.points.get(change.at);
-        vec![
-            Cell::text(point.map_or("", |point| point.date.as_str())),
-            Cell::text(point.map_or("", |point| point.result_set.as_str())),
-            Cell::number(change.ratio, Digits::Fixed(3), "ratio"),
-            Cell::text(format!("{:.1e}", change.p)),
-            Cell::text(step.step.clone()),
+        let (date, set) =
+            step.points.get(change.at).map_or(("", ""), |it| (&*it.date, &*it.result_set));
+        [
+            words("since", Cell::text(date)),
+            words("result set", Cell::text(set)),
+            numbers("new / old level", Cell::number(change.ratio, Digits::Fixed(3), "ratio")),
+            numbers("p", Cell::text(format!("{:.1e}", change.p))),
+            name_of_row("step", &*step.step),
         ]
     });
-    let table = Table { caption: String::new(), columns, rows: rows.collect() };
     let mut blocks = vec![Block::Paragraph(text)];
     if !history.host_changes.is_empty() {
         blocks.push(Block::List(history.host_changes.iter().map(host_change).collect()));
     }
-    if !all.is_empty() {
-        blocks.push(Block::Table(table));
-    }
+    blocks.extend(Table::of("", rows).map(Block::Table));
     let heading = format!("Changes of {}: {}, the newest first", history.metric, history.label);
-    Section { id: "changes", heading, blocks }
+    Section::new("changes", heading, blocks)
+}
+
+/// The levels of a step or a target over time: the first, the present one, and since when.
+pub(super) fn level_row(
+    name: Placed,
+    points: usize,
+    [first, last]: [f64; 2],
+    digits: Digits,
+    (since, tone): (&str, Option<f64>),
+) -> [Placed; 6] {
+    let ratio = Cell::number(last / first, Digits::Fixed(3), "ratio");
+    [
+        name,
+        numbers("points", Cell::number(points as f64, Digits::Fixed(0), "")),
+        numbers("first level", Cell::number(first, digits, "")),
+        numbers("present level", Cell::number(last, digits, "")),
+        numbers("present / first", ratio.toned(tone)),
+        words("since", Cell::text(since)),
+    ]
 }
 
 fn host_change(change: &HostChange) -> String {
@@ -406,28 +407,14 @@ fn host_change(change: &HostChange) -> String {
 }
 
 fn levels(history: &DateHistory) -> Section {
-    let columns = vec![
-        Column::of_row("step"),
-        Column::numbers("points"),
-        Column::numbers("first level"),
-        Column::numbers("present level"),
-        Column::numbers("present / first"),
-        Column::words("since"),
-    ];
     let rows = history.steps.iter().map(|step| {
         let [first, last] = [step.first_level(), step.present_level()];
         let since = step.changes.last().map_or(0, |change| change.at);
-        let digits = Digits::Significant(4);
-        vec![
-            Cell::text(step.step.clone()),
-            Cell::number(step.points.len() as f64, Digits::Fixed(0), ""),
-            Cell::number(first, digits, ""),
-            Cell::number(last, digits, ""),
-            Cell::number(last / first, Digits::Fixed(3), "ratio"),
-            Cell::text(step.points.get(since).map_or("", |point| point.date.as_str())),
-        ]
+        let since = step.points.get(since).map_or("", |point| point.date.as_str());
+        let name = name_of_row("step", &*step.step);
+        level_row(name, step.points.len(), [first, last], Digits::Significant(4), (since, None))
     });
-    let table = Table { caption: String::new(), columns, rows: rows.collect() };
+    let table = Table::of("", rows).map(Block::Table);
     let heading = format!("Levels of {}: {}", history.metric, history.label);
     let aside = history.steps.iter().flat_map(|step| {
         step.outliers.iter().filter_map(move |at| {
@@ -437,11 +424,7 @@ fn levels(history: &DateHistory) -> Section {
     });
     let aside: Vec<String> = aside.collect();
     let aside = (!aside.is_empty()).then_some(Block::List(aside));
-    Section {
-        id: "levels",
-        heading,
-        blocks: [Block::Table(table)].into_iter().chain(aside).collect(),
-    }
+    Section::new("levels", heading, table.into_iter().chain(aside).collect())
 }
 
 fn dates_how_to_read() -> Section {

@@ -8,7 +8,6 @@ mod blocks;
 mod brief;
 mod build;
 mod campaign;
-pub mod chart;
 mod clients;
 mod counted;
 pub mod document;
@@ -20,11 +19,8 @@ mod form;
 pub mod gate;
 mod history;
 pub mod html;
-mod ladder;
 pub mod plot;
-mod post;
 mod repetition;
-mod sampled;
 pub mod site;
 pub mod stacks;
 pub mod tables;
@@ -40,10 +36,9 @@ pub use campaign::{
 pub use document::Document;
 pub use facts::sentence as terms_sentence;
 pub use families::{FamilyReport, write_families};
-pub use form::{Format, SCHEMA, brief_markdown, render, render_markdown, render_text, write};
+pub use form::{Format, SCHEMA, brief_markdown, post, render, render_markdown, render_text, write};
 pub use history::{
     DATES_SCHEMA, HISTORY_SCHEMA, dates_csv, dates_document, dates_json, history_csv,
     history_document, history_json,
 };
-pub use post::post;
 pub use repetition::{REPETITION_SCHEMA, repetition_document, repetition_json};

@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-use super::chart::{Axis, Chart, Form, Line, Point, Scale, Series};
-use super::document::{Block, Digits};
+use super::document::{Axis, Block, Chart, Digits, Form, Line, Point, Scale, Series};
 use super::timeline::{self, SecondsOf};
 use super::{clients, facts, history};
 use rqps_analysis::Comparison;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::document::{Block, Cell, Column, Digits, Document, Mark, Section, Table};
+use super::document::{
+    Block, Cell, Digits, Document, Mark, Placed, Section, Table, name_of_row, numbers, words,
+};
 use super::facts::host_line;
 use super::form::versioned;
 use rqps_analysis::Comparison;
@@ -51,7 +53,7 @@ fn summary(found: &Repetition) -> Section {
     if !builds.is_empty() {
         blocks.push(Block::List(builds));
     }
-    Section { id: "repetition", heading: String::new(), blocks }
+    Section::new("repetition", "", blocks)
 }
 
 /// The summary of one target, such as `b: 30 of 32 verdicts are the same, 2 undecided in one of the
@@ -108,45 +110,36 @@ fn places(first: &Comparison, second: &Comparison) -> Section {
         let began = comparison.runs.iter().map(|run| run.started.as_str()).min().unwrap_or("");
         facts.push((format!("{name} began"), format!("{began}, rqps {versions}")));
     }
-    Section { id: "places", heading: "Hosts".to_owned(), blocks: vec![Block::Facts(facts)] }
+    Section::new("places", "Hosts", vec![Block::Facts(facts)])
 }
 
 fn steps(target: &RepeatedTarget) -> Section {
-    let columns = vec![
-        Column::words("verdicts"),
-        Column::numbers("first rQPS"),
-        Column::numbers("repetition"),
-        Column::numbers("change"),
-        Column::numbers("q"),
-        Column::of_row("step"),
-    ];
-    let rows = target.steps.iter().map(row).collect();
-    let table = Table { caption: String::new(), columns, rows };
+    let table = Table::of("", target.steps.iter().map(row)).map(Block::Table);
     let heading = format!("Steps of {}", target.label);
-    Section { id: "repeated-steps", heading, blocks: vec![Block::Table(table)] }
+    Section::new("repeated-steps", heading, Vec::from_iter(table))
 }
 
-fn row(step: &RepeatedStep) -> Vec<Cell> {
+fn row(step: &RepeatedStep) -> [Placed; 6] {
     let ratio =
         |of: &RepeatedRatio| Cell::number(of.ratio, Digits::Fixed(3), "ratio").within(of.interval);
     let verdicts = match step.agreement {
         Agreement::Same => step.first.verdict.name().to_owned(),
         _ => format!("{} -> {}", step.first.verdict.name(), step.second.verdict.name()),
     };
-    let (change, q) = match step.change {
-        Some(change) => (
-            Cell::number(change.ratio, Digits::Fixed(3), "ratio")
-                .within(Some(change.interval))
-                .marked(change.differs.then_some(DIFFERS)),
-            Cell::number(change.q, Digits::Fixed(4), ""),
-        ),
-        None => {
-            let why = "one of the two has no standard error";
-            (Cell::missing(why), Cell::missing(why))
-        }
-    };
-    let name = Cell::text(step.step.clone());
-    vec![Cell::text(verdicts), ratio(&step.first), ratio(&step.second), change, q, name]
+    let why = "one of the two has no standard error";
+    let change = step.change.map(|it| {
+        let ratio = Cell::number(it.ratio, Digits::Fixed(3), "ratio");
+        ratio.within(Some(it.interval)).marked(it.differs.then_some(DIFFERS))
+    });
+    let q = step.change.map(|change| change.q);
+    [
+        words("verdicts", Cell::text(verdicts)),
+        numbers("first rQPS", ratio(&step.first)),
+        numbers("repetition", ratio(&step.second)),
+        numbers("change", change.unwrap_or_else(|| Cell::missing(why))),
+        numbers("q", Cell::number_or(q, Digits::Fixed(4), "", why)),
+        name_of_row("step", &*step.step),
+    ]
 }
 
 fn how_to_read(found: &Repetition) -> Section {

@@ -1,16 +1,19 @@
 //! The tables of a report.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::document::{Block, Cell, CellValue, Column, Digits, Mark, Section, Table};
-use super::ladder::{self, NarrowTables, StepRows};
+use super::document::{
+    Block, Cell, CellValue, Column, Digits, Mark, Placed, Section, Table, numbers, words,
+};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{
-    GroupSummary, Relative, StepComparison, TargetResult, TargetSummary,
+    GroupSummary, Relative, StepComparison, TargetFacts, TargetResult, TargetSummary,
 };
 use rqps_analysis::metrics::rate_unit;
 use rqps_model::benchmark::Group;
 use rqps_model::metric::{Class, Direction, Metric, MetricSpec};
+use rqps_model::run::LoadRecord;
 use rqps_model::verdict::Verdict;
 use rqps_stats::summary::Summary;
 
@@ -28,10 +31,10 @@ pub(super) fn efficiency_metrics() -> Vec<Metric> {
 /// The legend of columns and one table for each group.
 pub fn rates(comparison: &Comparison) -> Section {
     let heading = "Relative rate (rQPS)".to_owned();
-    if ladder::is_ladder(comparison) {
+    if is_ladder(comparison) {
         let mut blocks = narrow_rates(comparison);
         blocks.extend(effective_rates(comparison).map(Block::Table));
-        return Section { id: "rates", heading, blocks };
+        return Section::new("rates", heading, blocks);
     }
     let mut legend = vec![format!("Relative to: {}", comparison.baseline)];
     for (index, target) in comparison.targets.iter().skip(1).enumerate() {
@@ -44,7 +47,7 @@ pub fn rates(comparison: &Comparison) -> Section {
         blocks.push(Block::Table(rate_table(comparison, group, &steps)));
     }
     blocks.extend(effective_rates(comparison).map(Block::Table));
-    Section { id: "rates", heading, blocks }
+    Section::new("rates", heading, blocks)
 }
 
 /// One narrow column for each target, with a sign for its verdict. The section of verdicts has the
@@ -95,33 +98,24 @@ fn narrow_rates(comparison: &Comparison) -> Vec<Block> {
 /// changed none.
 pub fn effective_rates(comparison: &Comparison) -> Option<Table> {
     let metric = Metric::EffectiveRate;
-    let mut rows = Vec::new();
-    for step in &comparison.steps {
-        for target in step.targets.iter().filter(|target| target.absolute(metric).is_some()) {
-            let judgement = target.judgement(metric);
-            rows.push(vec![
-                absolute(target, Metric::Rate, Digits::Fixed(0), ""),
-                absolute(target, metric, Digits::Fixed(0), ""),
-                match target.relative(metric) {
-                    Some(_) => judged(target, metric, Digits::Fixed(3)),
-                    None => Cell::text(""),
-                },
-                Cell::text(judgement.map_or("", |judgement| judgement.verdict.word(metric))),
-                Cell::text(step.name.clone()),
-                Cell::text(target.label.clone()),
-            ]);
-        }
-    }
-    let columns = vec![
-        Column::numbers("o/s").showing(Metric::Rate),
-        Column::numbers("effective o/s").showing(metric),
-        Column::numbers("relative"),
-        Column::words("verdict"),
-        Column::words("step"),
-        Column::words("target"),
-    ];
-    let caption = "--- writes that changed a row: the rate without no-ops".to_owned();
-    (!rows.is_empty()).then_some(Table { caption, columns, rows })
+    let rows = comparison.steps.iter().flat_map(|step| {
+        let has = step.targets.iter().filter(|target| target.absolute(metric).is_some());
+        has.map(move |target| {
+            let rate = |metric| absolute(target, metric, Digits::Fixed(0), "");
+            let relative =
+                target.relative(metric).map(|_| judged(target, metric, Digits::Fixed(3)));
+            let verdict = target.judgement(metric).map_or("", |it| it.verdict.word(metric));
+            [
+                (Column::numbers("o/s").showing(Metric::Rate), rate(Metric::Rate)),
+                (Column::numbers("effective o/s").showing(metric), rate(metric)),
+                numbers("relative", relative.unwrap_or_else(|| Cell::text(""))),
+                words("verdict", Cell::text(verdict)),
+                words("step", Cell::text(step.name.clone())),
+                words("target", Cell::text(target.label.clone())),
+            ]
+        })
+    });
+    Table::of("--- writes that changed a row: the rate without no-ops", rows)
 }
 
 fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) -> Table {
@@ -156,7 +150,7 @@ fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) 
     });
     let caption =
         format!("{} (baseline: {}; [low, high]: 95 % interval)", group.name(), comparison.baseline);
-    Table { caption, columns, rows: rows.collect() }
+    Table::new(caption, columns, rows.collect())
 }
 
 /// The median over the runs.
@@ -257,8 +251,8 @@ pub fn summary(comparison: &Comparison) -> Option<Section> {
             rows.push(std::iter::once(Cell::text(group.name())).chain(cells).collect());
         }
     } else {
-        let names = ladder::short_names(&comparison.targets).into_iter().skip(1);
-        let heads = ladder::heads(names, "point.clients=24  geomean".len());
+        let names = short_names(&comparison.targets).into_iter().skip(1);
+        let heads = heads(names, "point.clients=24  geomean".len());
         if heads.numbered {
             let labels = comparison.targets.iter().skip(1).zip(&heads.names);
             let legend = labels.map(|(target, name)| format!("{name}: {}", target.label));
@@ -281,7 +275,7 @@ pub fn summary(comparison: &Comparison) -> Option<Section> {
     if rows.is_empty() {
         return None;
     }
-    blocks.push(Block::Table(Table { caption, columns, rows }));
+    blocks.push(Block::table(caption, columns, rows));
     Some(Section::new("summary", "Relative rates by group", blocks))
 }
 
@@ -332,9 +326,7 @@ pub fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> Vec<Bloc
     };
     let mut columns: Vec<Column> = metrics.iter().map(|metric| Column::of(*metric)).collect();
     columns.push(Column::words("target"));
-    let table = |caption: &str, rows: Vec<Vec<Cell>>| {
-        Block::Table(Table { caption: caption.to_owned(), columns: columns.clone(), rows })
-    };
+    let table = |caption: &str, rows: Vec<Vec<Cell>>| Block::table(caption, columns.clone(), rows);
     let (absolute, relative) = (rows(false), rows(true));
     let mut blocks = Vec::new();
     if !absolute.is_empty() {
@@ -395,72 +387,57 @@ pub fn results_of(step: &StepComparison) -> Table {
         cells
     };
     let rows = step.targets.iter().enumerate().map(row).collect();
-    Table { caption: String::new(), columns, rows }
+    Table::new("", columns, rows)
 }
 
 /// Percentiles of every step, and the relative 99th percentile with its interval.
 pub fn latency(comparison: &Comparison) -> Option<Section> {
     let metrics: Vec<Metric> = Metric::percentiles().collect();
-    let mut columns: Vec<Column> = metrics.iter().map(|metric| Column::of(*metric)).collect();
-    columns.push(Column::numbers("relative p99"));
-    columns.push(Column::words("target"));
-    columns.push(Column::words("step"));
     let mut rows = Vec::new();
     for step in &comparison.steps {
         for (index, target) in step.targets.iter().enumerate() {
             let cell = |metric: &Metric| absolute(target, *metric, metric.digits(), metric.unit());
-            let mut cells: Vec<Cell> = metrics.iter().map(cell).collect();
+            let cells: Vec<Cell> = metrics.iter().map(cell).collect();
             if is_all_missing(cells.iter()) {
                 continue;
             }
-            cells.push(match index {
+            let relative = match index {
                 0 => Cell::text("baseline"),
                 _ => relative(target, Metric::P99, Digits::Fixed(2)),
-            });
-            cells.push(Cell::text(target.label.clone()));
-            cells.push(Cell::text(step.name.clone()));
-            rows.push(cells);
+            };
+            let end = [
+                numbers("relative p99", relative),
+                words("target", Cell::text(target.label.clone())),
+                words("step", Cell::text(step.name.clone())),
+            ];
+            rows.push(metrics.iter().map(|it| Column::of(*it)).zip(cells).chain(end));
         }
     }
-    (!rows.is_empty()).then(|| Section {
-        id: "latency",
-        heading: "Latency of events, ms".to_owned(),
-        blocks: vec![Block::Table(Table { caption: String::new(), columns, rows })],
-    })
+    Section::of_table("latency", "Latency of events, ms", "", Table::of("", rows))
 }
 
 /// Cost of the load, and size of the data.
 pub fn load(comparison: &Comparison) -> Option<Section> {
-    let heads = ["rows", "load_s", "index_s", "ips", "data_MB"];
-    let mut columns: Vec<Column> = heads.into_iter().map(Column::numbers).collect();
-    columns.push(Column::words("target"));
-    let mut rows = Vec::new();
-    for target in &comparison.targets {
-        for load in &target.loads {
-            let whole = |number: f64, unit| Cell::number(number, Digits::Fixed(0), unit);
-            let seconds = load.load_seconds + load.index_seconds;
-            rows.push(vec![
-                whole(load.rows as f64, "rows"),
-                Cell::number(load.load_seconds, Digits::Fixed(1), "s"),
-                Cell::number(load.index_seconds, Digits::Fixed(1), "s"),
-                if seconds > 0.0 {
-                    whole(load.rows as f64 / seconds, "ips")
-                } else {
-                    Cell::missing("no time spent")
-                },
-                match load.data_bytes {
-                    Some(bytes) => whole(bytes as f64 / f64::from(1u32 << 20), "MiB"),
-                    None => Cell::missing("not read"),
-                },
-                Cell::text(target.label.clone()),
-            ]);
-        }
-    }
-    (!rows.is_empty()).then(|| Section {
-        id: "load",
-        heading: "Load (ips: rows per second with indexes)".to_owned(),
-        blocks: vec![Block::Table(Table { caption: String::new(), columns, rows })],
-    })
+    let of_target = |target: &TargetFacts| -> Vec<[Placed; 6]> {
+        let of_load = |load: &LoadRecord| {
+            let number =
+                |number: f64, digits, unit| Cell::number(number, Digits::Fixed(digits), unit);
+            let (rows, seconds) = (load.rows as f64, load.load_seconds + load.index_seconds);
+            let rate = (seconds > 0.0).then(|| rows / seconds);
+            let mib = load.data_bytes.map(|bytes| bytes as f64 / f64::from(1u32 << 20));
+            [
+                numbers("rows", number(rows, 0, "rows")),
+                numbers("load_s", number(load.load_seconds, 1, "s")),
+                numbers("index_s", number(load.index_seconds, 1, "s")),
+                numbers("ips", Cell::number_or(rate, Digits::Fixed(0), "ips", "no time spent")),
+                numbers("data_MB", Cell::number_or(mib, Digits::Fixed(0), "MiB", "not read")),
+                words("target", Cell::text(target.label.clone())),
+            ]
+        };
+        target.loads.iter().map(of_load).collect()
+    };
+    let table = Table::of("", comparison.targets.iter().flat_map(of_target));
+    Section::of_table("load", "Load (ips: rows per second with indexes)", "", table)
 }
 
 /// Parameters that the names of steps do not show.
@@ -470,4 +447,155 @@ pub fn details(comparison: &Comparison) -> Option<Section> {
         named.map(|step| (step.name.clone(), step.detail.clone())).collect();
     (!facts.is_empty())
         .then(|| Section::new("details", "Step definitions", vec![Block::Facts(facts)]))
+}
+
+// Tables of many targets: one row for each step, one narrow column for each target.
+
+/// Reports with more targets than this have narrow tables.
+const TARGETS_MOST: usize = 5;
+/// Most characters of a line of text.
+const WIDTH: usize = 100;
+/// Characters of a ratio with three digits and its sign, `1.000--`.
+const RATIO_WIDTH: usize = 7;
+/// Characters between two columns.
+const GAP: usize = 2;
+
+/// The extent of a report on counts of many targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Every table, for forms that fold them.
+    Whole,
+    /// Of many targets, the narrow tables, and a sentence instead of each table of functions.
+    Short,
+}
+
+/// True if a report has so many targets that tables with intervals would not fit a screen.
+pub(super) fn is_ladder(comparison: &Comparison) -> bool {
+    comparison.targets.len() > TARGETS_MOST
+}
+
+/// Heads of narrow columns, and their meaning.
+pub(super) struct Heads {
+    /// One for each column.
+    pub(super) names: Vec<String>,
+    /// True if the names are numbers, so that a legend must tell the targets.
+    pub(super) numbered: bool,
+}
+
+/// The names, if each is another one and a table of them beside the widest name of a row fits a
+/// line; else v1, v2, ….
+pub(super) fn heads<'a>(names: impl Iterator<Item = &'a str>, row: usize) -> Heads {
+    let names: Vec<&str> = names.collect();
+    let width: usize = names.iter().map(|name| name.chars().count().max(RATIO_WIDTH) + GAP).sum();
+    let distinct = names.iter().collect::<BTreeSet<_>>().len() == names.len();
+    let numbered = !distinct || row + width > WIDTH;
+    let names = if numbered {
+        (1..=names.len()).map(|place| format!("v{place}")).collect()
+    } else {
+        names.into_iter().map(str::to_owned).collect()
+    };
+    Heads { names, numbered }
+}
+
+/// Short names of targets: their versions, if all are builds of one DBMS and no two have the same
+/// version; else their labels.
+pub(super) fn short_names(targets: &[TargetFacts]) -> Vec<&str> {
+    let versions: Option<Vec<&str>> = targets
+        .iter()
+        .map(|facts| {
+            let version = facts.manifests.first()?.version.as_str();
+            (!version.is_empty()).then_some(version)
+        })
+        .collect();
+    let products: BTreeSet<Option<&str>> = targets
+        .iter()
+        .map(|facts| facts.target.as_ref().map(|target| target.dbms.name()))
+        .collect();
+    let distinct = |names: &Vec<&str>| names.iter().collect::<BTreeSet<_>>().len() == names.len();
+    let labels = || targets.iter().map(|facts| facts.label.as_str()).collect();
+    versions.filter(|names| products.len() == 1 && distinct(names)).unwrap_or_else(labels)
+}
+
+/// A table of some steps: its caption and rows.
+pub(super) type StepRows<'a> = (String, Vec<&'a StepComparison>);
+
+/// Narrow tables of ratios to the baseline. `absolute` gives the cell of the baseline, `sign` the
+/// mark of a step and a target by its index.
+pub(super) struct NarrowTables<'a> {
+    pub(super) metric: Metric,
+    pub(super) digits: Digits,
+    /// True if more is worse.
+    pub(super) is_cost: bool,
+    pub(super) absolute: &'a dyn Fn(&StepComparison) -> Cell,
+    pub(super) sign: &'a dyn Fn(&StepComparison, usize) -> Option<Mark>,
+}
+
+impl NarrowTables<'_> {
+    /// The tables with the same columns, after the legend of the columns if they have only numbers.
+    pub(super) fn blocks(&self, comparison: &Comparison, tables: &[StepRows<'_>]) -> Vec<Block> {
+        let steps = || tables.iter().flat_map(|(_, steps)| steps);
+        let row = steps().map(|step| step.name.chars().count()).max().unwrap_or(0);
+        let names = short_names(&comparison.targets);
+        let heads = heads(names.iter().copied(), row);
+        let mut columns = vec![Column::of_row("step")];
+        columns.extend(heads.names.iter().map(Column::numbers));
+        columns[1].metric = Some(self.metric);
+        let legend = heads.names.iter().zip(names).zip(&comparison.targets);
+        let legend = legend.map(|((head, name), facts)| {
+            if facts.label == name {
+                format!("{head} : {name}")
+            } else {
+                format!("{head} : {name}, {}", facts.label)
+            }
+        });
+        let legend = heads.numbered.then(|| Block::Lines(legend.collect()));
+        let table = |(caption, steps): &StepRows<'_>| {
+            let rows = steps.iter().map(|step| {
+                let ratios = (1..step.targets.len()).map(|at| self.ratio(step, at));
+                let first = [Cell::text(step.name.clone()), (self.absolute)(step)];
+                first.into_iter().chain(ratios).collect()
+            });
+            let (caption, columns) = (caption.clone(), columns.clone());
+            Block::table(caption, columns, rows.collect())
+        };
+        legend.into_iter().chain(tables.iter().map(table)).collect()
+    }
+
+    fn ratio(&self, step: &StepComparison, at: usize) -> Cell {
+        let target = &step.targets[at];
+        match target.relative(self.metric) {
+            Some(relative) => {
+                let sign = (self.sign)(step, at);
+                // Only what is demonstrated has a colour.
+                let shown = sign.is_some_and(|mark| mark.sign.contains(['+', '-']));
+                let ln = relative.ratio.ln();
+                Cell::number(relative.ratio, self.digits, "ratio")
+                    .toned(shown.then_some(if self.is_cost { -ln } else { ln }))
+                    .marked(sign)
+                    .from_runs(target.folders.clone())
+            }
+            None if target.samples.is_empty() && !target.failures.is_empty() => {
+                Cell::text("failed")
+            }
+            None => Cell::missing("not measured in both targets"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod ladder_tests {
+    use super::*;
+
+    #[test]
+    fn columns_have_the_names_of_versions_that_fit_a_line() {
+        let check = |names: &[&str], row, expected: &[&str]| {
+            let heads = heads(names.iter().copied(), row);
+            assert_eq!(heads.names, expected);
+            assert_eq!(heads.numbered, expected[0] == "v1");
+        };
+        check(&["9.0.0", "10.10.1"], 20, &["9.0.0", "10.10.1"]);
+        check(&["9.0.0", "9.0.0"], 20, &["v1", "v2"]);
+        check(&["9.0.0", "10.10.1"], 90, &["v1", "v2"]);
+        check(&["a-label-of-more-than-forty-characters-so", "b"], 60, &["v1", "v2"]);
+    }
 }

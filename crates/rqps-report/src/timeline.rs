@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use super::chart::{Axis, Chart, Form, HELD_BACK, Line, Point, Rule, STALL, Scale, Series, Span};
-use super::document::Digits;
+use super::document::{
+    Axis, Chart, Digits, Form, HELD_BACK, Line, Point, Rule, STALL, Scale, Series, Span,
+};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{StepComparison, TargetResult};
 use rqps_analysis::measurement::QUANTILES;

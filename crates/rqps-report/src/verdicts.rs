@@ -1,6 +1,6 @@
 //! The verdict sections: the summary sentence, the lists, and the rule with its figures.
 
-use super::document::{Block, Cell, Column, Digits, Section, Table};
+use super::document::{Block, Cell, Column, Digits, Section, Table, numbers, words};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{Relative, StepComparison, TargetResult};
 use rqps_analysis::verdict::{
@@ -18,7 +18,7 @@ pub(super) fn headline(comparison: &Comparison) -> Option<Section> {
         .filter(|sentence| !sentence.is_empty())
         .map(|sentence| Block::Paragraph(sentence.clone()))
         .collect();
-    (!blocks.is_empty()).then(|| Section { id: "verdict", heading: String::new(), blocks })
+    (!blocks.is_empty()).then(|| Section::new("verdict", "", blocks))
 }
 
 /// The summary of all verdicts; empty for a baseline alone.
@@ -42,7 +42,7 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     }
     blocks.push(Block::Table(counts(&summary.targets)));
     blocks.push(Block::Paragraph(rule(comparison)));
-    Some(Section { id: "verdicts", heading: "Verdicts".to_owned(), blocks })
+    Some(Section::new("verdicts", "Verdicts", blocks))
 }
 
 /// The geometric mean over the suite, as text. `None` for one step, whose ratio it would repeat.
@@ -91,42 +91,27 @@ pub(super) fn differences(comparison: &Comparison, target: usize, label: &str) -
             let ratio =
                 Cell::number_or(told.map(|it| it.ratio), Digits::Fixed(3), "ratio", "no test");
             let p_loss = Cell::probability(told.map(|it| it.p_loss), "no test");
-            [ratio.within(told.map(|it| it.interval)), p_loss]
+            let ratio = ratio.within(told.map(|it| it.interval));
+            [numbers("shrunken", ratio), numbers("P(loss>delta)", p_loss)]
         });
         let other = has_other.then(|| {
             let interval = another(relative).map(|interval| interval.to_string());
-            Cell::text_or(interval, "the ledger has nothing of such steps")
+            let cell = Cell::text_or(interval, "the ledger has nothing of such steps");
+            words("another sitting", cell)
         });
-        let first = [Cell::text(judgement.verdict.name()), ratio(relative)];
+        let costs = explained(&target.explanations, &judgement.reasons);
         let rest = [
-            Cell::number(relative.pairs as f64, Digits::Fixed(0), ""),
-            Cell::probability(test.map(|test| test.q_treat), "no test"),
-            Cell::probability(test.map(|test| test.q_zero), "no test"),
-            Cell::text(step.name.clone()),
-            Cell::text(explained(&target.explanations, &judgement.reasons)),
+            numbers("n", Cell::number(relative.pairs as f64, Digits::Fixed(0), "")),
+            numbers("q(tau)", Cell::probability(test.map(|test| test.q_treat), "no test")),
+            numbers("q(0)", Cell::probability(test.map(|test| test.q_zero), "no test")),
+            words("step", Cell::text(step.name.clone())),
+            words("associated costs", Cell::text(costs)),
         ];
-        first.into_iter().chain(other).chain(told.into_iter().flatten()).chain(rest).collect()
+        let verdict = words("verdict", Cell::text(judgement.verdict.name()));
+        let first = [verdict, numbers("rQPS", ratio(relative))];
+        first.into_iter().chain(other).chain(told.into_iter().flatten()).chain(rest)
     });
-    let rows: Vec<Vec<Cell>> = rows.collect();
-    let other = has_other.then(|| Column::words("another sitting"));
-    let told =
-        has_shrunken.then(|| [Column::numbers("shrunken"), Column::numbers("P(loss>delta)")]);
-    (!rows.is_empty()).then(|| Table {
-        caption: format!("{label}: steps with a demonstrated difference"),
-        columns: [Column::words("verdict"), Column::numbers("rQPS")]
-            .into_iter()
-            .chain(other)
-            .chain(told.into_iter().flatten())
-            .chain([
-                Column::numbers("n"),
-                Column::numbers("q(tau)"),
-                Column::numbers("q(0)"),
-                Column::words("step"),
-                Column::words("associated costs"),
-            ])
-            .collect(),
-        rows,
-    })
+    Table::of(format!("{label}: steps with a demonstrated difference"), rows)
 }
 
 /// Steps without a clear verdict, with MDE and sample size. Steps without a test and with the same
@@ -159,35 +144,20 @@ pub(super) fn open(comparison: &Comparison, target: usize, label: &str) -> Vec<B
 
 fn open_table(found: &[Judged<'_>], label: &str) -> Option<Table> {
     let rows = found.iter().map(|(step, _, relative, judgement)| {
-        let test = judgement.test.as_ref();
-        let needed = judgement.pairs_needed;
-        vec![
-            Cell::text(judgement.verdict.name()),
-            ratio(relative),
-            Cell::number(relative.pairs as f64, Digits::Fixed(0), ""),
-            Cell::text_or(test.map(|test| format!("{:.1} %", 100.0 * test.mde)), "no test"),
-            match needed {
-                Some(pairs) => Cell::number(f64::from(pairs), Digits::Fixed(0), "pairs"),
-                None => Cell::missing("no sample size is sure to decide it"),
-            },
-            Cell::text(step.name.clone()),
-            Cell::text(judgement.reasons.join("; ")),
+        let mde = judgement.test.as_ref().map(|test| format!("{:.1} %", 100.0 * test.mde));
+        let needed = judgement.pairs_needed.map(f64::from);
+        let unsure = "no sample size is sure to decide it";
+        [
+            words("verdict", Cell::text(judgement.verdict.name())),
+            numbers("rQPS", ratio(relative)),
+            numbers("n", Cell::number(relative.pairs as f64, Digits::Fixed(0), "")),
+            numbers("MDE", Cell::text_or(mde, "no test")),
+            numbers("sample size", Cell::number_or(needed, Digits::Fixed(0), "pairs", unsure)),
+            words("step", Cell::text(step.name.clone())),
+            words("why", Cell::text(judgement.reasons.join("; "))),
         ]
     });
-    let rows: Vec<Vec<Cell>> = rows.collect();
-    (!rows.is_empty()).then(|| Table {
-        caption: format!("{label}: steps without a demonstrated difference"),
-        columns: vec![
-            Column::words("verdict"),
-            Column::numbers("rQPS"),
-            Column::numbers("n"),
-            Column::numbers("MDE"),
-            Column::numbers("sample size"),
-            Column::words("step"),
-            Column::words("why"),
-        ],
-        rows,
-    })
+    Table::of(format!("{label}: steps without a demonstrated difference"), rows)
 }
 
 /// `server_cpu_us/o x1.09 [1.07, 1.11]`, and notes on the verdict.
@@ -227,7 +197,7 @@ pub(super) fn counts(targets: &[TargetVerdicts]) -> Table {
             }
         }
     }
-    Table { caption: "Steps by verdict".to_owned(), columns, rows }
+    Table::new("Steps by verdict", columns, rows)
 }
 
 fn count_cells(counts: VerdictCounts) -> Vec<Cell> {

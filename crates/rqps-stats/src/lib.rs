@@ -5,16 +5,13 @@
 pub mod bisection;
 pub mod change_points;
 pub mod factors;
-pub mod mixed;
 pub mod moderated;
 pub mod paired;
 pub mod parallel;
 pub mod power;
-pub mod shrinkage;
 pub mod stability;
 pub mod student;
 pub mod summary;
-pub mod threshold;
 
 pub use moderated::goodness_of_fit;
 pub use student::{Interval, Prediction, clopper_pearson};

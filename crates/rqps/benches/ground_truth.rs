@@ -13,8 +13,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Instant;
 
-use rqps_bench_vector::data::dataset::{Matrix, Numbers};
 use rqps_bench_vector::data::truth::exact;
+use rqps_bench_vector::data::{Matrix, Numbers};
 use rqps_model::datagen::rng::Rng;
 use rqps_model::vector::Distance;
 

@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Caveat, CaveatKind, Disagreement, Evidence, disagreement, distinct, spell};
+use crate::compare::{setting_differences, spell_differences};
 use crate::measurement::Extension;
 use crate::metrics::rate_unit;
 use crate::pairing::{PairKey, pair_key};
-use crate::server_settings::{setting_differences, spell_differences};
 use rqps_model::benchmark::Workload;
 use rqps_model::build::{BuildSource, Manifest};
 use rqps_model::host::Tuning;

@@ -1,7 +1,6 @@
 //! Reasons to doubt a number, as data: kind, place, size, and advice.
 
 mod comparability;
-mod completeness;
 mod measuring;
 
 use std::collections::{HashMap, HashSet};
@@ -9,10 +8,10 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 
 use super::answers::{AnswerFinding, AnswerWeight};
+use super::causes;
 use super::comparison::{Comparison, StepComparison, TargetResult};
 use super::counted::is_counted;
 use super::measurement::Extension;
-use super::plans;
 use rqps_model::run::{Dataset, StepRecord};
 use rqps_model::target::Target;
 use rqps_model::units::counted;
@@ -340,10 +339,10 @@ pub(crate) fn find(
     let mut caveats: Vec<Caveat> = of_benchmarks.collect();
     caveats.extend(comparison.answers.iter().map(of_answers));
     caveats.extend(comparability::find(&evidence, extensions));
-    caveats.extend(completeness::find(&evidence));
+    caveats.extend(measuring::find_missing(&evidence));
     caveats.extend(measuring::find(&evidence));
-    caveats.extend(completeness::courses(&evidence));
-    caveats.extend(plans::caveats(&evidence));
+    caveats.extend(measuring::courses(&evidence));
+    caveats.extend(causes::caveats(&evidence));
     caveats.extend(comparability::readahead(&evidence));
     caveats.sort_by_key(|caveat| caveat.kind);
     together(caveats)
@@ -363,8 +362,8 @@ fn of_answers(found: &AnswerFinding) -> Caveat {
 /// Caveats of counts. Counts are not timed, so the state of the host does not matter.
 fn of_count(evidence: &Evidence<'_>, extensions: &[&Extension]) -> Vec<Caveat> {
     let mut caveats = comparability::find(evidence, extensions);
-    caveats.extend(completeness::find(evidence));
-    caveats.extend(plans::caveats(evidence));
+    caveats.extend(measuring::find_missing(evidence));
+    caveats.extend(causes::caveats(evidence));
     caveats.sort_by_key(|caveat| caveat.kind);
     together(caveats)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::dates::{DateOptions, DatePoint, StepDates, host_difference, points};
+use super::{DateOptions, DatePoint, StepDates, host_difference, points};
 use crate::comparison::{Comparison, StepComparison};
 use rqps_model::metric::{Direction, Metric};
 use rqps_model::verdict::Rules;

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
-use super::dates::{DateOptions, DatePoint, StepDates};
 use super::ladder::{
     BlockValue, Rung, StepLadder, StepValues, build_sd, by_config, chains, of_values, sorted,
 };
 use super::{Condition, PointTarget, SetPoints};
+use super::{DateOptions, DatePoint, StepDates};
 use rqps_model::benchmark::Group;
 use rqps_model::metric::Metric;
 use rqps_stats::parallel;

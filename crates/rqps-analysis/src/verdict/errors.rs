@@ -15,7 +15,7 @@ use rqps_model::gate::{Calibration, Canary, HostLog};
 use rqps_model::metric::Metric;
 use rqps_model::verdict::Verdict;
 use rqps_stats::moderated::{Estimate, Prior, SD_MIN, Spread, TESTS_MIN};
-use rqps_stats::{Interval, mixed, student, summary};
+use rqps_stats::{Interval, paired, student, summary};
 
 /// Degrees of freedom of the error inside a block, at least: it averages many turns, so it is known
 /// better than the scatter of two or three blocks.
@@ -210,7 +210,7 @@ fn own(list: &PairList<'_>, most: usize, memory: f64) -> Option<Own> {
     sorted.sort_by(f64::total_cmp);
     let sd = summary::stddev(&sorted).filter(|sd| *sd >= SD_MIN)?;
     let spread = if memory > 0.0 {
-        mixed::correlated_spread(differences, memory)
+        paired::correlated_spread(differences, memory)
     } else {
         Spread { sd, df: (sorted.len() - 1) as f64 }
     };
@@ -264,7 +264,7 @@ fn memory(lists: &[PairList<'_>], most: usize) -> f64 {
     }
     let series: Vec<&[f64]> =
         lists.iter().map(|it| &it.differences[..it.differences.len().min(most)]).collect();
-    mixed::shared_correlation(&series, moves_together(&lists, most))
+    paired::shared_correlation(&series, moves_together(&lists, most))
 }
 
 /// True if the steps move together from block to block by more than each scatters by itself: the

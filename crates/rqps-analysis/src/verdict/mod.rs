@@ -16,8 +16,8 @@ use rqps_model::gate::HostLog;
 use rqps_model::metric::{Direction, Metric};
 use rqps_model::verdict::{Rules, Verdict};
 use rqps_stats::moderated::Spread;
+use rqps_stats::moderated::{Effect, posteriors};
 use rqps_stats::power::Looks;
-use rqps_stats::shrinkage::{Effect, posteriors};
 use rqps_stats::summary::{mean, stddev};
 use rqps_stats::{Interval, parallel};
 

@@ -4,27 +4,21 @@
 //! thread with its own connection, in one process.
 //!
 //! The published client is a group of processes per client; one of them only makes statements. Here
-//! each worker makes its own statements. `turns.rs` has their common order of turns and pace as
+//! each worker makes its own statements. `workers.rs` has their common order of turns and pace as
 //! data; threads and the fake DBMS use the same code.
 
-mod fake;
 mod meter;
-mod outcome;
 mod prepare;
-mod turns;
 mod workers;
 
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
-use self::meter::{Observer, RoleKind, RoleMeter, WorkerCpu, WorkerRecorder};
-use self::outcome::{Ended, WindowEnd};
-use self::prepare::{Maker, Post, Worker, said};
-use self::turns::{Pair, Side, WriterTurn};
-use self::workers::Writer;
+use meter::{Ended, Observer, RoleKind, RoleMeter, WindowEnd, WorkerCpu, WorkerRecorder};
+use prepare::{Maker, Post, Worker, said};
 use rqps_driver::clock::{Clock, LATE, SECOND, Window};
-use rqps_driver::connection::Connector;
+use rqps_driver::connection::{Connection, Connector};
 use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::{DriverEvent, StepInterval};
 use rqps_driver::recorder::SeriesOf;
@@ -38,7 +32,11 @@ use rqps_host::clock::RealClock;
 use rqps_model::endpoint::Endpoint;
 use rqps_model::insert::InsertWork;
 use rqps_model::metric::Metric;
-use rqps_model::run::Outcome;
+use rqps_model::run::{CpuTime, Outcome};
+use workers::{Pair, Side, Writer, WriterTurn};
+
+/// What the driver tells the lab, wherever the lab is.
+type LabChannel<'a> = ControlChannel<&'a mut dyn Write>;
 
 /// Number of statements that identify the server's thread of a connection.
 const PINGS: u32 = 50;
@@ -47,21 +45,21 @@ const PINGS: u32 = 50;
 pub(crate) fn step_loop(
     request: &DriverRequest,
     task: &StepRequest,
-    control: &mut ControlChannel<&mut dyn Write>,
+    control: &mut LabChannel,
 ) -> Result<(), Stop> {
     measure(request, &task.own()?, Connector::new(request)?, control)
 }
 
 /// Carries out a step and sends its progress.
-fn measure<W: Write>(
+fn measure(
     request: &DriverRequest,
     task: &StepRequest<InsertWork>,
     connector: Connector,
-    control: &mut ControlChannel<W>,
+    control: &mut LabChannel,
 ) -> Result<(), Stop> {
     check(task)?;
     match request.endpoint {
-        Endpoint::Fake { .. } => fake::measure(request, task, &connector, control),
+        Endpoint::Fake { .. } => measure_fake(request, task, &connector, control),
         Endpoint::Server(_) | Endpoint::File { .. } => {
             measure_really(request, task, connector, control)
         }
@@ -119,11 +117,11 @@ impl Shared {
     }
 }
 
-fn measure_really<W: Write>(
+fn measure_really(
     request: &DriverRequest,
     task: &StepRequest<InsertWork>,
     connector: Connector,
-    control: &mut ControlChannel<W>,
+    control: &mut LabChannel,
 ) -> Result<(), Stop> {
     let start = Instant::now();
     let connector = Arc::new(connector);
@@ -169,10 +167,10 @@ fn members(shared: &Arc<Shared>) -> Vec<WorkerSpec<Ended>> {
 }
 
 /// Leads the workers through the window.
-fn run<W: Write>(
+fn run(
     shared: &Shared,
     pool: &mut WorkerPool<Ended>,
-    control: &mut ControlChannel<W>,
+    control: &mut LabChannel,
 ) -> Result<Outcome, Stop> {
     let Shared { request, task, pairs, .. } = shared;
     let ready = pool.gather(control)?;
@@ -198,7 +196,7 @@ fn run<W: Write>(
     for (client, pair) in (request.number_of(0)..).zip(pairs) {
         pair.begin(prepare::turns(request, &task.work, client, start));
     }
-    let main = outcome::main_role(&task.work);
+    let main = meter::main_role(&task.work);
     let mut seconds = Seconds {
         start,
         limit: task.work.limit_seconds.map(|seconds| start + (seconds * SECOND) as u64),
@@ -213,13 +211,13 @@ fn run<W: Write>(
     let window_ns = finished.end.saturating_sub(start);
     let end = WindowEnd { window_ns, limited: finished.limited };
     let end = end.of_all_hosts(request, task, control)?;
-    let mut outcome = outcome::outcome((request, task), &shared.recorders, &ended, end.window_ns);
+    let mut outcome = meter::outcome((request, task), &shared.recorders, &ended, end.window_ns);
     if !request.is_shared(task.clients) {
         outcome.series = seconds.series.into_columns();
     }
     outcome.notes.splice(..0, notes);
     outcome.client_cpu = finished.cpu;
-    outcome::speak_for_all(&mut outcome, (request, task), end.limited, control)?;
+    meter::speak_for_all(&mut outcome, (request, task), end.limited, control)?;
     if end.limited {
         // A server this far behind may not answer further queries.
         return Ok(outcome);
@@ -232,7 +230,7 @@ fn run<W: Write>(
 }
 
 /// The start of the window: on several hosts at the same moment, even if one of them was late.
-fn window_start<W: Write>(shared: &Shared, control: &ControlChannel<W>) -> u64 {
+fn window_start(shared: &Shared, control: &LabChannel) -> u64 {
     let now = || shared.clock.now();
     let is_shared = shared.request.is_shared(shared.task.clients);
     match control.start_by(now).filter(|_| is_shared) {
@@ -288,7 +286,7 @@ fn live(shared: &Shared, index: usize, handle: &WorkerHandle<Ended>) -> Result<(
             let write = || count(&mut worker, batches, &shared.clock, thread);
             let (written, spent) = Spent::on(&shared.clock, write);
             written.map_err(|fault| format!("{}: {fault}", said(post)))?;
-            handle.done(outcome::ended(worker, WorkerCpu::default()), spent);
+            handle.done(meter::ended(worker, WorkerCpu::default()), spent);
             return Ok(());
         }
         _ => return Ok(()),
@@ -302,7 +300,7 @@ fn live(shared: &Shared, index: usize, handle: &WorkerHandle<Ended>) -> Result<(
         // The window ends with the last writer; a query in flight then counts.
         spent.to = start;
     }
-    handle.done(outcome::ended(worker, cpu), spent);
+    handle.done(meter::ended(worker, cpu), spent);
     Ok(())
 }
 
@@ -401,12 +399,12 @@ fn finish(
 // warm-up.
 
 /// Leads the inserter through its batches and returns the counts of the last ones.
-pub(super) fn lead<W: Write>(
+pub(super) fn lead(
     work: &InsertWork,
     batches: u64,
     pool: &mut WorkerPool<Ended>,
     serving: Option<u32>,
-    control: &mut ControlChannel<W>,
+    control: &mut LabChannel,
 ) -> Result<Outcome, Stop> {
     let all = prepare::batches(work);
     let counted = batches.min(all);
@@ -448,6 +446,183 @@ pub(super) fn write(worker: &mut Worker, batches: u64, clock: &Clock) -> Result<
     Ok(())
 }
 
+// Runs a step on the fake DBMS in one thread: the worker whose clock is furthest behind goes next,
+// so that neither threads nor the host affect the result.
+
+/// CPU time of the client per fake statement, microseconds.
+const CPU_PER_STATEMENT_US: f64 = 5.0;
+
+/// One worker and its state.
+struct Member {
+    post: Post,
+    worker: Worker,
+    clock: Clock,
+    over: bool,
+    blocked: bool,
+    /// A batch taken before its time: intended, ready.
+    pending: Option<(u64, u64)>,
+}
+
+/// Measures with fake workers.
+pub(super) fn measure_fake(
+    request: &DriverRequest,
+    task: &StepRequest<InsertWork>,
+    connector: &Connector,
+    control: &mut LabChannel,
+) -> Result<(), Stop> {
+    let first = request.number_of(0);
+    let posts = prepare::posts(task, first);
+    let recorders = prepare::recorders(&task.work, &posts);
+    let writers = 1 + u32::from(task.work.writes.deletes.is_some());
+    let pair = |client| Pair::new(prepare::turns(request, &task.work, client, 0), writers);
+    let pairs: Vec<Pair> = (first..first + task.clients).map(pair).collect();
+    let maker = Maker { request, task, connector, epoch: 0, gate: None };
+    let mut members = fake_members(&maker, posts, &recorders, &pairs)?;
+    control.pause_if(request.pause)?;
+    control.send(&DriverEvent::Warming)?;
+    // The fake clock begins at 0.
+    control.send(&DriverEvent::WindowStart { at_ns: 0 })?;
+    let mut meter = RoleMeter::new(&recorders, meter::main_role(&task.work), 0)
+        .for_share_of(request, task.clients);
+    let mut series = SeriesOf::default();
+    let limit = task.work.limit_seconds.map_or(u64::MAX, |seconds| (seconds * SECOND) as u64);
+    let mut over = false;
+    while let Some(next) = earliest(&members) {
+        let cut = (u64::from(meter.seconds()) + 1) * SECOND as u64;
+        over = members[next].clock.now() >= limit && cut > limit;
+        if over {
+            break;
+        }
+        if members[next].clock.now() >= cut {
+            let interval = meter.interval(cut);
+            series.add(&interval);
+            control.send(&DriverEvent::Interval(interval))?;
+            continue;
+        }
+        step(request, task, &mut members, next, &pairs)?;
+    }
+    let writing = members.iter().filter(|member| member.post.role != RoleKind::Query);
+    let last = writing.map(|member| member.clock.now()).max().unwrap_or(1);
+    let end = if over { limit } else { last };
+    let interval = meter.interval(end);
+    series.add(&interval);
+    control.send(&DriverEvent::Interval(interval))?;
+    let end = WindowEnd { window_ns: end, limited: over }.of_all_hosts(request, task, control)?;
+    let ended = |member: Member| ended(member, end.window_ns);
+    let ended: Vec<Ended> = members.into_iter().map(ended).collect();
+    let mut outcome = meter::outcome((request, task), &recorders, &ended, end.window_ns);
+    if !request.is_shared(task.clients) {
+        outcome.series = series.into_columns();
+    }
+    let statements = (outcome.reads + outcome.writes) as f64;
+    outcome.client_cpu = CpuTime { user_us: statements * CPU_PER_STATEMENT_US, system_us: 0.0 };
+    meter::speak_for_all(&mut outcome, (request, task), end.limited, control)?;
+    outcome.notes.push("fake: latencies and client CPU are scripted".to_owned());
+    control.send(&DriverEvent::Measured(Box::new(outcome)))?;
+    Ok(())
+}
+
+fn fake_members(
+    maker: &Maker<'_>,
+    posts: Vec<Post>,
+    recorders: &[Arc<WorkerRecorder>],
+    pairs: &[Pair],
+) -> Result<Vec<Member>, String> {
+    let mut members = Vec::new();
+    for (post, recorder) in posts.into_iter().zip(recorders) {
+        let session = maker.open(post)?;
+        let Connection::Fake(fake) = &session else {
+            return Err("failed to fake a session that is not fake".to_owned());
+        };
+        let clock = fake.clock();
+        let pair = &pairs[maker.own(post.client)];
+        let worker = maker.worker(post, session, clock.clone(), Arc::clone(recorder), pair)?;
+        members.push(Member { post, worker, clock, over: false, blocked: false, pending: None });
+    }
+    Ok(members)
+}
+
+/// The worker that goes next.
+fn earliest(members: &[Member]) -> Option<usize> {
+    let able = |member: &Member| !member.over && !member.blocked;
+    let all = members.iter().enumerate().filter(|(_, member)| able(member));
+    all.min_by_key(|(index, member)| (member.clock.now(), *index)).map(|(index, _)| index)
+}
+
+/// One statement of one worker.
+fn step(
+    request: &DriverRequest,
+    task: &StepRequest<InsertWork>,
+    members: &mut [Member],
+    index: usize,
+    pairs: &[Pair],
+) -> Result<(), String> {
+    let member = &mut members[index];
+    let client = member.post.client;
+    let pair = &pairs[(client - request.number_of(0)) as usize];
+    let now = member.clock.now();
+    match &mut member.worker {
+        Worker::Querier(querier) => {
+            if pair.is_over() {
+                member.over = true;
+            } else {
+                querier.query()?;
+            }
+        }
+        Worker::Writer(writer, _) if member.pending.is_some() => {
+            if let Some((intended, ready)) = member.pending.take() {
+                writer.write(intended, ready)?;
+            }
+        }
+        Worker::Writer(writer, side) => match pair.look(*side, now) {
+            WriterTurn::Go { intended, ready, .. } => {
+                // Others go first while this one waits.
+                member.clock.wait_until(ready);
+                member.pending = Some((intended, ready));
+            }
+            WriterTurn::Resync => {
+                writer.resync()?;
+                pair.resynced(member.clock.now());
+            }
+            WriterTurn::Blocked => {
+                member.blocked = true;
+                return Ok(());
+            }
+            WriterTurn::Over => {
+                let pacer = prepare::pacer(request, &task.work, client, 0);
+                member.clock.wait_until(pacer.end(prepare::batches(&task.work)));
+                if *side == Side::Insert {
+                    let statements = prepare::index_statements(&task.work, client + 1, None);
+                    writer.make_indexes(&statements)?;
+                }
+                pair.done();
+                member.over = true;
+            }
+        },
+    }
+    // A worker that waited for this one may look again.
+    for other in members.iter_mut().filter(|other| other.post.client == client) {
+        other.blocked = false;
+    }
+    Ok(())
+}
+
+fn ended(member: Member, end: u64) -> Ended {
+    let statements = member.worker_operations();
+    let used_ns = (statements as f64 * CPU_PER_STATEMENT_US * 1e3) as u64;
+    let share = used_ns as f64 / end.max(1) as f64;
+    meter::ended(member.worker, WorkerCpu { used_ns, share: share.min(1.0) })
+}
+
+impl Member {
+    fn worker_operations(&self) -> u64 {
+        match &self.worker {
+            Worker::Writer(writer, _) => writer.recorder.operations(),
+            Worker::Querier(querier) => querier.recorder.operations(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -458,7 +633,7 @@ mod tests {
     /// Two clients, each with an inserter, a deleter and a query worker, on fake sessions and the
     /// clock of the host.
     fn step(change: impl FnOnce(&mut InsertWork)) -> Result<(), String> {
-        let mut task = outcome::tests::task(2);
+        let mut task = meter::outcome_tests::task(2);
         task.work.writes.rows_per_second = None;
         task.work.writes.insert_sql = "INSERT INTO pi{table} VALUES ".to_owned();
         task.work.queries.as_mut().unwrap().kinds = vec![Query {
@@ -474,7 +649,8 @@ mod tests {
             ..DriverRequest::fake(RequestBody::Step(Box::new(task.with(task.work.clone().into()))))
         };
         let connector = Connector::new(&request)?;
-        let mut control = ControlChannel::alone(Vec::new());
+        let mut sent = Vec::new();
+        let mut control = LabChannel::alone(&mut sent);
         measure_really(&request, &task, connector, &mut control).map_err(|stop| match stop {
             Stop::Fault(fault) => fault,
             Stop::Gone | Stop::Answered => "gone".to_owned(),

@@ -1,19 +1,19 @@
 //! Makes the workers of a step: their roles, tables and random streams.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use super::LabChannel;
 use super::meter::{RoleKind, WorkerRecorder};
-use super::turns::{Pacer, Pair, Side, Turns};
-use super::workers::{self, Batch, Notes, Querier, Template, WallTime, Writer, for_table};
+use super::workers::{
+    self, Batch, Notes, Pacer, Pair, Querier, Side, Template, Turns, WallTime, Writer, for_table,
+};
 use crate::rows::Rows;
 use rqps_driver::Stop;
 use rqps_driver::clock::Clock;
 use rqps_driver::connection::{Connection, Connector};
-use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::DriverEvent;
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_driver::script::explain as plans;
@@ -266,11 +266,11 @@ impl StepTables<'_> {
 /// # Errors
 ///
 /// A statement fails, or the lab is gone.
-pub(super) fn tables<W: Write>(
+pub(super) fn tables(
     request: &DriverRequest,
     task: &StepRequest<InsertWork>,
     connector: &Arc<Connector>,
-    control: &mut ControlChannel<W>,
+    control: &mut LabChannel,
 ) -> Result<Vec<String>, Stop> {
     let tables = StepTables { task, clients: request.all_clients(task.clients) };
     let notes =
@@ -281,10 +281,10 @@ pub(super) fn tables<W: Write>(
     Ok(notes)
 }
 
-fn tables_of_all<W: Write>(
+fn tables_of_all(
     tables: StepTables<'_>,
     connector: &Arc<Connector>,
-    control: &mut ControlChannel<W>,
+    control: &mut LabChannel,
 ) -> Result<Vec<String>, Stop> {
     let task = tables.task;
     let work = &task.work;
@@ -317,11 +317,11 @@ fn tables_of_all<W: Write>(
 }
 
 /// Runs one statement on all tables at the same time.
-fn maintain<W: Write>(
+fn maintain(
     tables: StepTables<'_>,
     maintenance: &Maintenance,
     connector: &Arc<Connector>,
-    control: &mut ControlChannel<W>,
+    control: &mut LabChannel,
 ) -> Result<(), Stop> {
     let member = |table| {
         let engine = tables.task.storage_engine.as_deref();
@@ -342,9 +342,8 @@ fn maintain<W: Write>(
         return Ok(());
     }
     let what = maintenance.sql.clone();
-    let mut beat = |control: &mut ControlChannel<W>| {
-        Ok(control.send(&DriverEvent::Waiting { what: what.clone() })?)
-    };
+    let mut beat =
+        |control: &mut LabChannel| Ok(control.send(&DriverEvent::Waiting { what: what.clone() })?);
     pool.finish(SIGN_OF_LIFE, &mut beat, control)?;
     Ok(())
 }

@@ -10,7 +10,7 @@
 
 use std::path::Path;
 
-use super::dataset::{Matrix, Numbers, VectorSet};
+use super::{Matrix, Numbers, VectorSet};
 use crate::data::{self, DataError};
 use rqps_model::datagen::rng::{Rng, StreamKey};
 use rqps_model::vector::Distance;

@@ -1,21 +1,19 @@
 //! Measures points of a curve: runs each query once for recall, then clients in a window.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::load;
+use super::LabChannel;
 use super::searcher::{AnswerLog, Encoded, Encoding, Logging, Score, Searcher, score};
 use super::sql::{Sql, TABLE};
 use crate::data::truth::Truth;
-use crate::driver::{VectorContext, numbers};
+use crate::driver::{VectorContext, give_room, numbers, shift};
 use rqps_driver::client::Counts;
 use rqps_driver::clock::Clock;
 use rqps_driver::connection::{Connection, Connector};
-use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::DriverEvent;
 use rqps_driver::request::StepRequest;
 use rqps_driver::worker_pool::{Spent, WorkerHandle, WorkerPool, WorkerSpec};
@@ -30,10 +28,7 @@ use rqps_model::vector::{Filter, Present, Search};
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 
 /// Measures one point.
-pub(super) fn search<W: Write>(
-    context: &mut VectorContext<'_, W>,
-    search: &Search,
-) -> Result<Outcome, Stop> {
+pub(super) fn search(context: &mut VectorContext, search: &Search) -> Result<Outcome, Stop> {
     let ready = Ready::new(context, search)?;
     if context.request.counted_events.is_some() {
         // Recall is that of the timed runs, and running every query takes minutes under valgrind.
@@ -53,10 +48,7 @@ pub(super) fn search<W: Write>(
 
 /// Sends the queries' vectors with a statement that ignores them: the cost of a query without its
 /// search.
-pub(super) fn payload<W: Write>(
-    context: &mut VectorContext<'_, W>,
-    search: &Search,
-) -> Result<Outcome, Stop> {
+pub(super) fn payload(context: &mut VectorContext, search: &Search) -> Result<Outcome, Stop> {
     let mut ready = Ready::new(context, search)?;
     ready.asking.send_payload(&context.sql());
     ready.plan.clone_from(&ready.asking.statement);
@@ -65,8 +57,8 @@ pub(super) fn payload<W: Write>(
 
 /// The part of a driver that shares a search with that of the first client, on another host. Waits
 /// until that one has prepared the search and checked its answers; then measures the same window.
-pub(super) fn follow<W: Write>(
-    context: &mut VectorContext<'_, W>,
+pub(super) fn follow(
+    context: &mut VectorContext,
     search: &Search,
     is_payload: bool,
 ) -> Result<Outcome, Stop> {
@@ -130,10 +122,7 @@ impl Ready {
     /// index: without it the result is no point of a curve. With a large ef, Postgres may plan an
     /// exact scan, which is slow and has recall 1. With a filter a scan may be the better plan; it
     /// counts then, because users get it.
-    pub(super) fn new<W: Write>(
-        context: &VectorContext<'_, W>,
-        search: &Search,
-    ) -> Result<Ready, Stop> {
+    pub(super) fn new(context: &VectorContext, search: &Search) -> Result<Ready, Stop> {
         let ready = Ready::with_any_plan(context, search)?;
         if ready.uses_index || search.filter != Filter::None {
             return Ok(ready);
@@ -148,10 +137,7 @@ impl Ready {
     }
 
     /// Prepares the same with any plan.
-    fn with_any_plan<W: Write>(
-        context: &VectorContext<'_, W>,
-        search: &Search,
-    ) -> Result<Ready, Stop> {
+    fn with_any_plan(context: &VectorContext, search: &Search) -> Result<Ready, Stop> {
         let (sql, filter) = (context.sql(), search.filter);
         let truth = truth(context, search)?;
         if filter == Filter::None && search.rows == Present::All {
@@ -161,7 +147,7 @@ impl Ready {
         let asking = Asking::of(context, search)?;
         let mut session = asking.connector.open(0)?;
         let mut facts = BTreeMap::new();
-        if let Some(setting) = load::give_room(&sql, &mut session)? {
+        if let Some(setting) = give_room(&sql, &mut session)? {
             facts.insert("mhnsw_max_cache_size".to_owned(), setting);
         }
         if context.request.dialect == Dialect::Mysql {
@@ -179,10 +165,7 @@ impl Ready {
     }
 
     /// Runs the first query on a freshly started server, and all queries once, with their times.
-    fn first_pass<W: Write>(
-        &self,
-        context: &mut VectorContext<'_, W>,
-    ) -> Result<(Duration, Duration), Stop> {
+    fn first_pass(&self, context: &mut VectorContext) -> Result<(Duration, Duration), Stop> {
         let Asking { connector, queries, .. } = &self.asking;
         let mut session = connector.open(0)?;
         let statement = self.asking.prepare(&mut session)?;
@@ -207,9 +190,9 @@ impl Ready {
 
     /// Runs each query once on several connections: k row numbers each, `u32::MAX` for a missing
     /// one.
-    pub(super) fn ask_all<W: Write>(
+    pub(super) fn ask_all(
         &self,
-        context: &mut VectorContext<'_, W>,
+        context: &mut VectorContext,
         search: &Search,
     ) -> Result<Vec<u32>, Stop> {
         let k = context.k();
@@ -221,14 +204,14 @@ impl Ready {
         let members =
             all.chunks(share).zip(1..).map(|(part, number)| self.asking.asker(part, number, k));
         let mut pool = WorkerPool::start(Instant::now(), members.collect())?;
-        let mut beat = |control: &mut ControlChannel<W>| Ok(control.send(&DriverEvent::Warming)?);
+        let mut beat = |control: &mut LabChannel| Ok(control.send(&DriverEvent::Warming)?);
         Ok(pool.finish(SIGN_OF_LIFE, &mut beat, context.control)?.concat())
     }
 
     /// Measures the window, together with the other hosts that share it.
-    pub(super) fn window<W: Write>(
+    pub(super) fn window(
         &self,
-        context: &mut VectorContext<'_, W>,
+        context: &mut VectorContext,
         search: &Search,
     ) -> Result<Outcome, Stop> {
         if context.is_shared() {
@@ -239,9 +222,9 @@ impl Ready {
     }
 
     /// Measures the window beside a writer.
-    pub(super) fn window_beside<W: Write>(
+    pub(super) fn window_beside(
         &self,
-        context: &mut VectorContext<'_, W>,
+        context: &mut VectorContext,
         search: &Search,
         beside: Beside,
     ) -> Result<Outcome, Stop> {
@@ -258,7 +241,7 @@ impl Ready {
 }
 
 impl Asking {
-    fn of<W: Write>(context: &VectorContext<'_, W>, search: &Search) -> Result<Asking, String> {
+    fn of(context: &VectorContext, search: &Search) -> Result<Asking, String> {
         let sql = context.sql();
         let filters = context.data.filter_values(search.filter);
         let filters = filters.map_err(|error| format!("failed to {error}"))?;
@@ -299,9 +282,9 @@ impl Asking {
         WorkerSpec::new(name, main)
     }
 
-    fn window_beside<W: Write>(
+    fn window_beside(
         &self,
-        context: &mut VectorContext<'_, W>,
+        context: &mut VectorContext,
         search: &Search,
         Beside { begun, writer, log }: Beside,
     ) -> Result<Outcome, Stop> {
@@ -340,15 +323,15 @@ fn prepare(
         .map_err(|error| format!("failed to prepare {statement}: {error}"))
 }
 
-fn measure_task<W: Write>(context: &VectorContext<'_, W>, search: &Search) -> StepRequest<()> {
+fn measure_task(context: &VectorContext, search: &Search) -> StepRequest<()> {
     // Of a shared search, this driver has a part of the clients.
     let clients = if context.is_shared() { context.task.clients } else { search.clients };
     StepRequest { clients, rate: RateUnit::Queries, plans: false, ..context.task.with(()) }
 }
 
-fn encode<W: Write>(context: &VectorContext<'_, W>, filters: Option<Vec<i64>>) -> Encoded {
+fn encode(context: &VectorContext, filters: Option<Vec<i64>>) -> Encoded {
     let form = Encoding::of_query(context.request.dialect, context.work().variant);
-    let shift = load::shift(&context.data, context.work().variant);
+    let shift = shift(&context.data, context.work().variant);
     let dims = context.data.test.dims;
     let stride = form.size(dims);
     let mut bytes = Vec::with_capacity(stride * context.data.test.rows());
@@ -364,7 +347,7 @@ fn encode<W: Write>(context: &VectorContext<'_, W>, filters: Option<Vec<i64>>) -
 }
 
 /// The exact neighbours among the existing rows.
-fn truth<W: Write>(context: &VectorContext<'_, W>, search: &Search) -> Result<Truth, String> {
+fn truth(context: &VectorContext, search: &Search) -> Result<Truth, String> {
     let truth = match search.rows {
         // Not cached, because the rows differ each time.
         Present::Found => {
@@ -401,8 +384,8 @@ fn check_ef(sql: &Sql, search: &Search) -> Result<(), String> {
 }
 
 /// The plan of the first query, and true if it uses the index.
-fn explain<W: Write>(
-    context: &VectorContext<'_, W>,
+fn explain(
+    context: &VectorContext,
     sql: &Sql,
     search: &Search,
     filters: Option<&[i64]>,
@@ -441,8 +424,8 @@ enum Tried {
 
 /// Finds the smallest ef whose recall is at least `recall` with 95 % confidence over the queries,
 /// and measures it.
-pub(super) fn target<W: Write>(
-    context: &mut VectorContext<'_, W>,
+pub(super) fn target(
+    context: &mut VectorContext,
     recall: f64,
     search: &Search,
 ) -> Result<Outcome, Stop> {
@@ -462,10 +445,16 @@ pub(super) fn target<W: Write>(
         let enough = lower_bound(&score) >= recall;
         Ok(if enough { Tried::Enough } else { Tried::Below(score.recall) })
     })?;
-    let high = found.map_err(|(ef, best)| if ef < least { format!("failed to reach a recall of {recall}: no query uses the index") } else { format!(
-            "failed to reach a recall of {recall}: it is {best:.4} at ef_search {ef}, the widest \
-             search that uses the index; build it with a larger m or ef_construction"
-        ) })?;
+    let high = found.map_err(|(ef, best)| {
+        if ef < least {
+            format!("failed to reach a recall of {recall}: no query uses the index")
+        } else {
+            format!(
+                "failed to reach a recall of {recall}: it is {best:.4} at ef_search {ef}, the \
+                 widest search that uses the index; build it with a larger m or ef_construction"
+            )
+        }
+    })?;
     let found = Search { ef: high, ..search.clone() };
     let ready = Ready::new(context, &found)?;
     let answers = ready.ask_all(context, &found)?;

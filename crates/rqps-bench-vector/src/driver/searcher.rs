@@ -312,7 +312,7 @@ fn half(value: f32) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::dataset::Matrix;
+    use crate::data::Matrix;
     use crate::data::truth::exact;
     use rqps_model::vector::Distance;
 

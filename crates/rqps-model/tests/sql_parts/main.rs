@@ -40,7 +40,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
     ("bench/sql/steps/mod", &["level"]),
     (
-        "bench-insert/schema",
+        "bench-insert/rows",
         &[
             "add",
             "adds.join(\",\")",
@@ -63,7 +63,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "workers",
         ],
     ),
-    ("bench-insert/steps", &["schema::TABLE"]),
+    ("bench-insert/steps", &["rows::TABLE"]),
     (
         "bench/orders/driver/mod",
         &[
@@ -106,7 +106,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("bench/sysbench/mod", &["engine", "id", "key", "workload.rows"]),
     ("bench/sysbench/statements", &["column", "columns", "list", "on", "tail"]),
     (
-        "bench-vector/driver/load",
+        "bench-vector/driver/mod",
         &["(memory>>20)+1", "index.workers", "memory", "seed&0x3fff_ffff", "seed>>34", "wanted"],
     ),
     ("bench-vector/driver/capacity", &["parts(percent)"]),

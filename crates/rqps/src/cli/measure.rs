@@ -20,7 +20,7 @@ use crate::cli::questions::{self, Consent, Origin};
 use crate::cli::report::{self, Compared};
 use crate::cli::terminal::{self, Display};
 use crate::cli::{bisect, builds, bundle, exit, gate, own_workload, vector};
-use rqps_analysis::ledger;
+use rqps_analysis::pairing;
 use rqps_dbms as dbms;
 use rqps_host::affinity;
 use rqps_lab::lab::{self, ExecutionOptions, error_text};
@@ -475,7 +475,7 @@ fn carry_out(
 fn keep_scatter(out: &Path) {
     let folders = [out.to_owned()];
     let kept = Compared::read(&folders, None, Rules::default()).and_then(|compared| {
-        let lines = ledger::measured(&compared.comparison);
+        let lines = pairing::measured(&compared.comparison);
         results::keep_in_ledger(&folders::ledger(), &lines).map_err(Into::into)
     });
     if let Err(error) = kept {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use crate::cli::args::VerifyData;
 use crate::cli::{exit, folders};
 use rqps_bench_vector::analyze::verify::{self, DataCheck, Progress, Seeded};
-use rqps_bench_vector::data::dataset::statistics;
+use rqps_bench_vector::data::statistics;
 use rqps_bench_vector::data::{VectorSet, files};
 use rqps_lab::benchmarks;
 use rqps_lab::plan::Plan;
@@ -93,7 +93,7 @@ pub(super) fn check_files(plan: &Plan) -> Result<()> {
 fn is_the_real_one(data: &VectorSet) -> bool {
     data.distance == Distance::Euclidean
         && data.test.rows() == 10_000
-        && matches!(data.train.values, rqps_bench_vector::data::dataset::Numbers::Bytes(_))
+        && matches!(data.train.values, rqps_bench_vector::data::Numbers::Bytes(_))
 }
 
 fn indexes(text: &str) -> Result<Vec<PgBuild>> {

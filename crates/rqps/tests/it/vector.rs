@@ -12,8 +12,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use rqps_bench_vector::data::dataset::Numbers;
-use rqps_bench_vector::data::hdf5;
+use rqps_bench_vector::data::Numbers;
+use rqps_bench_vector::data::files;
 use rqps_bench_vector::data::truth::exact;
 use rqps_model::vector::Distance;
 use serde_json::Value as Json;
@@ -557,7 +557,7 @@ fn the_published_table_comes_out_of_the_published_points() {
 fn a_file_of_h5py_is_read_and_its_neighbours_are_right() {
     let file =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/vector/tiny-4-euclidean.hdf5");
-    let data = hdf5::dataset(&file).unwrap();
+    let data = files::dataset(&file).unwrap();
     assert_eq!((data.train.rows(), data.test.rows(), data.train.dims), (20, 3, 4));
     assert_eq!(data.distance, Distance::Euclidean);
     assert!(matches!(data.train.values, Numbers::Bytes(_)), "whole numbers become bytes");
@@ -568,6 +568,6 @@ fn a_file_of_h5py_is_read_and_its_neighbours_are_right() {
         assert!((have - want).abs() < 1e-3, "{have} {want}");
     }
     let chunked = file.with_file_name("tiny-chunked.hdf5");
-    let error = hdf5::dataset(&chunked).unwrap_err().to_string();
+    let error = files::dataset(&chunked).unwrap_err().to_string();
     assert!(error.contains("`train`") && error.contains("h5repack"), "{error}");
 }

@@ -2,23 +2,25 @@
 //! perf reports with their colours, response-time classes, longest operations and stalls with the
 //! activity of server and host, and charts by second.
 
-mod seconds;
-
 use crate::analyze::rules::{
     Shade, Throughput, absolute_shades, counts_queries, longest_shades, relative_shade, share_gray,
 };
-use crate::analyze::stalls::{self, ROLES, longest_of};
 use crate::analyze::{
-    CLASSES, COLUMNS, ColumnSpec, insert_target, is_insert, median_columns, relative_columns,
+    self, CLASSES, COLUMNS, ColumnSpec, ROLES, insert_target, is_insert, longest_of,
+    median_columns, relative_columns,
 };
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{StepComparison, TargetFacts, TargetResult};
+use rqps_analysis::measurement::Measurement;
 use rqps_model::benchmark::{BenchmarkParameters, RateUnit, Workload};
 use rqps_model::dialect::Dialect;
 use rqps_model::insert::Pacing;
-use rqps_model::metric::Metric;
-use rqps_report::Sections;
-use rqps_report::document::{Block, Cell, Column, Digits, Mark, Section, Table};
+use rqps_model::metric::{Class, Metric, MetricSpec};
+use rqps_report::document::{
+    Axis, Block, Cell, Chart, Column, Digits, Form, Line, Mark, Point, STALL, Section, Series,
+    Span, Table, numbers, words,
+};
+use rqps_report::{Sections, tables};
 
 /// The hooks.
 pub(crate) const SECTIONS: Sections = Sections { workload: workload_line, sections };
@@ -32,8 +34,8 @@ fn sections(comparison: &Comparison) -> Vec<Section> {
     }
     let mut sections = vec![summary(comparison), metrics(comparison)];
     sections.extend(response_times(comparison));
-    sections.push(seconds::variance(comparison));
-    sections.extend(seconds::over_time(comparison));
+    sections.push(variance(comparison));
+    sections.extend(over_time(comparison));
     sections
 }
 
@@ -66,7 +68,7 @@ fn workload_line(workload: &Workload, cache: &str) -> Option<String> {
 }
 
 fn section(id: &'static str, heading: &str, blocks: Vec<Block>) -> Section {
-    Section { id, heading: heading.to_owned(), blocks }
+    Section::new(id, heading, blocks)
 }
 
 /// The sign and colour of a cell.
@@ -104,17 +106,16 @@ pub(super) fn summary(comparison: &Comparison) -> Section {
                  the step is not comparable (?), because fewer writes leave more of the machine \
                  for queries: it gets no verdict and no mean includes it. Relative rates come from \
                  the pairs.";
-    let mut blocks = vec![Block::Paragraph(rules.to_owned())];
+    let mut blocks = vec![Block::text(rules)];
     if comparison.targets.iter().any(|target| {
         let dbms = target.target.as_ref().map(|target| target.dbms.dialect());
         dbms == Some(Dialect::Sqlite)
     }) {
-        blocks.push(Block::Paragraph(
+        blocks.push(Block::text(
             "SQLite allows one writer at a time: inserts and deletes of all clients take turns, \
              and their response time includes the wait. Keys come from the rowid without gaps, its \
              own interface prepares queries, no background work vacuums or purges, and SQLite runs \
-             inside the client."
-                .to_owned(),
+             inside the client.",
         ));
     }
     blocks.push(Block::Table(absolute_table(comparison)));
@@ -161,11 +162,11 @@ fn absolute_table(comparison: &Comparison) -> Table {
         };
         rates.into_iter().map(cell).collect()
     };
-    Table {
-        caption: "Throughput".to_owned(),
-        columns: with_heads("target", comparison.steps.iter().map(|step| step.name.clone())),
-        rows: by_target(comparison, comparison.steps.iter().map(column).collect()),
-    }
+    Table::new(
+        "Throughput",
+        with_heads("target", comparison.steps.iter().map(|step| step.name.clone())),
+        by_target(comparison, comparison.steps.iter().map(column).collect()),
+    )
 }
 
 fn relative_table(comparison: &Comparison) -> Table {
@@ -186,11 +187,11 @@ fn relative_table(comparison: &Comparison) -> Table {
         };
         step.targets.iter().enumerate().map(cell).collect()
     };
-    Table {
-        caption: format!("Throughput relative to {}", comparison.baseline),
-        columns: with_heads("target", comparison.steps.iter().map(|step| step.name.clone())),
-        rows: by_target(comparison, comparison.steps.iter().map(column).collect()),
-    }
+    Table::new(
+        format!("Throughput relative to {}", comparison.baseline),
+        with_heads("target", comparison.steps.iter().map(|step| step.name.clone())),
+        by_target(comparison, comparison.steps.iter().map(column).collect()),
+    )
 }
 
 /// Table C: rows inserted per second during the queries, and the target rate.
@@ -220,11 +221,11 @@ fn insert_rates(comparison: &Comparison) -> Option<Table> {
         }
     });
     rows.push(std::iter::once(Cell::text("target")).chain(wanted).collect());
-    Some(Table {
-        caption: "Inserts/s during queries".to_owned(),
-        columns: with_heads("target", steps.iter().map(|step| step.name.clone())),
+    Some(Table::new(
+        "Inserts/s during queries",
+        with_heads("target", steps.iter().map(|step| step.name.clone())),
         rows,
-    })
+    ))
 }
 
 // The columns of the published perf reports.
@@ -235,7 +236,7 @@ pub(super) fn metrics(comparison: &Comparison) -> Section {
                  ips in l steps and qps in q steps; an operation (op) is an inserted row or a \
                  query accordingly. The efficiency tables have server_cpu_us/o, intervals and \
                  verdicts.";
-    let mut blocks = vec![Block::Paragraph(words.to_owned()), Block::Table(legend())];
+    let mut blocks = vec![Block::text(words), Block::Table(legend())];
     for step in &comparison.steps {
         let rows: Vec<[Option<f64>; 20]> = (0..comparison.targets.len())
             .map(|target| median_columns(comparison, step, target))
@@ -251,11 +252,11 @@ pub(super) fn metrics(comparison: &Comparison) -> Section {
 /// Unit and formula of each column.
 fn legend() -> Table {
     let row = |spec: ColumnSpec| [spec.head, spec.unit, spec.legend].map(Cell::text).to_vec();
-    Table {
-        caption: "Units and formulas".to_owned(),
-        columns: vec![Column::of_row("column"), Column::words("unit"), Column::words("what")],
-        rows: COLUMNS.into_iter().map(row).collect(),
-    }
+    Table::new(
+        "Units and formulas",
+        vec![Column::of_row("column"), Column::words("unit"), Column::words("what")],
+        COLUMNS.into_iter().map(row).collect(),
+    )
 }
 
 fn metric_columns() -> Vec<Column> {
@@ -278,11 +279,11 @@ fn metrics_table(
         });
         cells.chain([Cell::text(&target.label)]).collect()
     };
-    Table {
-        caption: step.name.clone(),
-        columns: metric_columns(),
-        rows: comparison.targets.iter().zip(rows).map(row).collect(),
-    }
+    Table::new(
+        step.name.clone(),
+        metric_columns(),
+        comparison.targets.iter().zip(rows).map(row).collect(),
+    )
 }
 
 /// Ratios over pairs, as everywhere in the report. Published convention: 0/0 is 1, x/0 is inf.
@@ -295,11 +296,11 @@ fn metrics_relative(comparison: &Comparison, step: &StepComparison) -> Table {
         let cells = relative_columns(comparison, step, place).into_iter().map(cell);
         cells.chain([Cell::text(&target.label)]).collect()
     };
-    Table {
-        caption: format!("{} relative to {}", step.name, comparison.baseline),
-        columns: metric_columns(),
-        rows: comparison.targets.iter().enumerate().skip(1).map(row).collect(),
-    }
+    Table::new(
+        format!("{} relative to {}", step.name, comparison.baseline),
+        metric_columns(),
+        comparison.targets.iter().enumerate().skip(1).map(row).collect(),
+    )
 }
 
 // Shares of operations by response-time class.
@@ -319,7 +320,7 @@ pub(super) fn response_times(comparison: &Comparison) -> Option<Section> {
                 `nonzero` is less than 0.0005 %. At an open pace, response times start at the \
                 scheduled time. max is the longest, in s: the highest quarter of its span is red \
                 (-), the lowest green (+).";
-    blocks.insert(0, Block::Paragraph(text.to_owned()));
+    blocks.insert(0, Block::text(text));
     Some(section("insert-response-times", "Insert Benchmark: response times", blocks))
 }
 
@@ -337,7 +338,7 @@ fn class_table(
             // A run without the role does not hide the others.
             let Some(buckets) = sample.record.outcome.buckets.get(role) else { continue };
             sums.iter_mut().zip(buckets).for_each(|(sum, count)| *sum += count);
-            let of_step = stalls::longest(sample, role).map_or(0.0, |(_, ms)| ms / 1e3);
+            let of_step = analyze::longest(sample, role).map_or(0.0, |(_, ms)| ms / 1e3);
             longest = longest.max(of_step).max(longest_of(sample, role));
         }
         if sums.iter().sum::<u64>() > 0 {
@@ -359,9 +360,225 @@ fn class_table(
         cells
     };
     let heads = CLASSES.into_iter().chain(["max"]).map(str::to_owned);
-    (!found.is_empty()).then(|| Table {
-        caption: format!("{}: {name}", step.name),
-        columns: with_heads("target", heads),
-        rows: found.iter().zip(shades).map(row).collect(),
+    (!found.is_empty()).then(|| {
+        Table::new(
+            format!("{}: {name}", step.name),
+            with_heads("target", heads),
+            found.iter().zip(shades).map(row).collect(),
+        )
     })
+}
+
+// Longest operations and stalls with their times, and the activity of server and host then.
+
+/// Most stalls in a table; of a server that stalls all the time, their number says enough.
+const STALLS_MAX: usize = 40;
+
+/// Longest operations and stalls with their times, and the activity of server and host then.
+pub(super) fn variance(comparison: &Comparison) -> Section {
+    let text = "Averages hide stalls. The longest insert is a separate metric (max_insert_ms, with \
+                interval and verdict), which shows a jump even where the average is flat. A stall \
+                is a second below a tenth of the median second's rate. Server activity comes from \
+                its log and counters, from the start of the longest operation; host activity \
+                appears where a second exceeds twice the median second.";
+    let mut blocks = vec![Block::text(text)];
+    blocks.extend(judged_table(comparison).map(Block::Table));
+    blocks.extend(longest_table(comparison).map(Block::Table));
+    let (stalls, left_out) = stall_table(comparison);
+    let none = || Block::text("No stall of a whole second.");
+    blocks.push(stalls.map_or_else(none, Block::Table));
+    if left_out > 0 {
+        blocks.push(Block::Paragraph(format!("Stalls not shown: {left_out}.")));
+    }
+    section("insert-variance", "Insert Benchmark: stalls and longest operations", blocks)
+}
+
+/// Verdicts on stability: on the longest insert in every step, and on other stability metrics if
+/// they differ. `None` without a comparison.
+fn judged_table(comparison: &Comparison) -> Option<Table> {
+    let own = |spec: &MetricSpec| spec.owner == "insert" && spec.class == Class::Stability;
+    let metrics: Vec<Metric> = Metric::which(own).collect();
+    let mut rows = Vec::new();
+    for step in &comparison.steps {
+        for target in step.targets.iter().skip(1) {
+            for metric in metrics.iter().copied() {
+                let Some(relative) = target.relative(metric) else { continue };
+                let verdict = relative.judgement.as_ref().map(|judgement| judgement.verdict);
+                let differs = verdict.is_some_and(|it| it.is_worse() || it.is_better());
+                if metric != Metric::InsertMax && !differs {
+                    continue;
+                }
+                let number = |of| tables::absolute(of, metric, metric.digits(), metric.unit());
+                let verdict = verdict.map(|verdict| verdict.word(metric));
+                rows.push([
+                    words("step", Cell::text(&step.name)),
+                    words("target", Cell::text(&target.label)),
+                    words("metric", Cell::text(metric.name())),
+                    numbers(&*comparison.baseline, number(&step.targets[0])),
+                    numbers("absolute", number(target)),
+                    numbers("relative", tables::judged(target, metric, Digits::Ratio)),
+                    words("verdict", Cell::text_or(verdict, "not compared")),
+                ]);
+            }
+        }
+    }
+    Table::of("Longest inserts and differing stability metrics: medians over the blocks", rows)
+}
+
+fn longest_table(comparison: &Comparison) -> Option<Table> {
+    let mut rows = Vec::new();
+    for step in &comparison.steps {
+        for (target, of_target) in step.targets.iter().enumerate() {
+            for (role, name) in ROLES {
+                let of_sample = |sample: &&Measurement| {
+                    let second = analyze::longest(sample, role).map(|(second, _)| second);
+                    (longest_of(sample, role), second)
+                };
+                let has = |sample: &&Measurement| sample.record.outcome.roles.contains_key(role);
+                let samples = of_target.samples.iter().filter(has);
+                let Some(worst) = samples.max_by(|a, b| of_sample(a).0.total_cmp(&of_sample(b).0))
+                else {
+                    continue;
+                };
+                let (seconds, second) = of_sample(&worst);
+                let run = &comparison.runs[worst.run].folder;
+                let activity = second.map_or_else(String::new, |second| {
+                    let begun = analyze::begun(second, 1e3 * seconds);
+                    analyze::activity(worst, begun, second as f64 + 1.0)
+                });
+                // A step of less than half a second has no seconds.
+                let at = second.map_or_else(String::new, |second| format!(" + {} s", second + 1));
+                let longest = Cell::number(seconds, Digits::Fixed(3), "s");
+                rows.push([
+                    words("step", Cell::text(&step.name)),
+                    words("target", Cell::text(&comparison.targets[target].label)),
+                    words("what", Cell::text(name)),
+                    numbers("longest s", longest.from_runs(vec![run.clone()])),
+                    words("ended", Cell::text(format!("{}{at}", worst.record.started))),
+                    words("server and host activity", Cell::text(activity)),
+                ]);
+            }
+        }
+    }
+    Table::of("Longest operations of all blocks", rows)
+}
+
+fn stall_table(comparison: &Comparison) -> (Option<Table>, usize) {
+    let mut rows = Vec::new();
+    for step in &comparison.steps {
+        for (target, of_target) in step.targets.iter().enumerate() {
+            for sample in &of_target.samples {
+                let run = &comparison.runs[sample.run];
+                rows.extend(analyze::stalls(sample).into_iter().map(|stall| {
+                    let folder = Cell::text(run.key.folder()).from_runs(vec![run.folder.clone()]);
+                    let from = format!("{} + {} s", sample.record.started, stall.from);
+                    let seconds = Cell::number(stall.seconds as f64, Digits::Fixed(0), "s");
+                    [
+                        words("step", Cell::text(&step.name)),
+                        words("target", Cell::text(&comparison.targets[target].label)),
+                        words("run", folder),
+                        words("from second", Cell::text(from)),
+                        numbers("seconds", seconds),
+                        words("what", Cell::text(stall.role)),
+                        numbers(
+                            "longest ms",
+                            Cell::number(stall.longest_ms, Digits::Fixed(1), "ms"),
+                        ),
+                        words("server and host activity", Cell::text(stall.activity)),
+                    ]
+                }));
+            }
+        }
+    }
+    let left_out = rows.len().saturating_sub(STALLS_MAX);
+    rows.truncate(STALLS_MAX);
+    (Table::of("Stalls", rows), left_out)
+}
+
+// Charts of rates and longest response times by second.
+
+/// Most points per series of a chart.
+const POINTS_MAX: usize = 600;
+
+/// Charts of rates and longest response times by second: one per step and role, with a line for
+/// each run.
+pub(super) fn over_time(comparison: &Comparison) -> Option<Section> {
+    let mut blocks = Vec::new();
+    for step in &comparison.steps {
+        for (role, name) in ROLES {
+            let rate = Axis::linear(format!("{role}/s"), "1/s");
+            blocks.extend(chart(comparison, step, role, 1.0, rate).map(Block::Chart));
+            let longest = Axis::linear(format!("longest {name}"), "ms");
+            let column = format!("{role}_max_us");
+            blocks.extend(chart(comparison, step, &column, 1e-3, longest).map(Block::Chart));
+        }
+    }
+    (!blocks.is_empty())
+        .then(|| section("insert-over-time", "Insert Benchmark: rates over time", blocks))
+}
+
+fn chart(
+    comparison: &Comparison,
+    step: &StepComparison,
+    column: &str,
+    factor: f64,
+    y: Axis,
+) -> Option<Chart> {
+    let (mut series, mut spans) = (Vec::new(), Vec::new());
+    for (slot, target) in step.targets.iter().enumerate() {
+        for sample in &target.samples {
+            let Some(values) = sample.record.outcome.series.get(column) else { continue };
+            spans.extend(marked(sample, column, series.len()));
+            let mut line = Series::new(&target.label, slot, Line::Straight);
+            line.runs = vec![comparison.runs[sample.run].folder.clone()];
+            line.points = thinned(values, factor, column.ends_with("_max_us"));
+            series.push(line);
+        }
+    }
+    // One point does not make a line.
+    let long = series.iter().any(|line| line.points.len() > 1);
+    long.then(|| {
+        let title = format!("{}: {} over time", step.name, y.name);
+        let chart = Chart::new(format!("insert-{}-{column}", step.name), title, Form::Lines);
+        let notes = vec![notes_on(&spans)];
+        Chart { series, spans, notes, ..chart.axes(Axis::linear("time in the step", "s"), y) }
+    })
+}
+
+/// Marks of a run: stalls of the role whose rate is in `column`, and flushing of the server.
+fn marked(sample: &Measurement, column: &str, series: usize) -> Vec<Span> {
+    let stretches = analyze::stretches(&sample.record, column).into_iter();
+    let stalled = stretches.map(|stall| (stall.start as f64, stall.end as f64, STALL));
+    stalled
+        .chain(analyze::flushing(sample))
+        .map(|(from, to, label)| Span { from, to, series: Some(series), label: label.to_owned() })
+        .collect()
+}
+
+fn notes_on(spans: &[Span]) -> String {
+    let stalls = spans.iter().filter(|span| span.label == STALL).count();
+    let mut text = "One line per run.".to_owned();
+    match stalls {
+        0 => {}
+        1 => text.push_str(" Red mark: 1 stall."),
+        n => text.push_str(&format!(" Red marks: {n} stalls.")),
+    }
+    if spans.len() > stalls {
+        text.push_str(" Marks in the target's colour show checkpoints and flushing.");
+    }
+    text
+}
+
+/// Merges neighbouring seconds if there are too many points: their mean, or the longest.
+fn thinned(values: &[f64], factor: f64, longest: bool) -> Vec<Point> {
+    let width = values.len().div_ceil(POINTS_MAX).max(1);
+    let point = |(place, part): (usize, &[f64])| {
+        let y = if longest {
+            part.iter().copied().fold(0.0, f64::max)
+        } else {
+            part.iter().sum::<f64>() / part.len() as f64
+        };
+        Point::at((place * width) as f64 + part.len() as f64 / 2.0, y * factor)
+    };
+    values.chunks(width).enumerate().map(point).collect()
 }
