@@ -95,7 +95,7 @@ fn published(comparison: &Comparison) -> Option<Section> {
     ];
     let mut blocks: Vec<Block> = tables.into_iter().flatten().map(Block::Table).collect();
     blocks.push(notes(&COLUMN_NOTES));
-    Some(Section { id: "kv", heading: "RocksDB: speed, tree, stalls".to_owned(), blocks })
+    Some(Section::new("kv", "RocksDB: speed, tree, stalls", blocks))
 }
 
 /// The hooks.
@@ -120,7 +120,7 @@ fn section(comparison: &Comparison) -> Option<Section> {
     blocks.extend(tables.into_iter().flatten().map(Block::Table));
     blocks.extend(levels(comparison).into_iter().map(Block::Table));
     blocks.push(notes(&[MEASURING_NOTES.as_slice(), &COLUMN_NOTES].concat()));
-    Some(Section { id: "kv", heading: "RocksDB: speed, tree, stalls, disk".to_owned(), blocks })
+    Some(Section::new("kv", "RocksDB: speed, tree, stalls, disk", blocks))
 }
 
 fn notes(texts: &[&str]) -> Block {
@@ -194,7 +194,7 @@ fn table(
         cells.extend([Cell::text(target.label.clone()), Cell::text(step.name.clone())]);
         rows.push(cells);
     }
-    (!rows.is_empty()).then(|| Table { caption: caption.to_owned(), columns, rows })
+    (!rows.is_empty()).then(|| Table::new(caption, columns, rows))
 }
 
 fn pairs(comparison: &Comparison) -> impl Iterator<Item = (&StepComparison, &TargetResult)> {
@@ -243,7 +243,7 @@ fn writers(comparison: &Comparison) -> Option<Table> {
     columns.extend(["limit", "p50_us", "p99_us", "max_us"].map(Column::numbers));
     columns.extend([Column::words("target"), Column::words("step")]);
     let caption = "Background writer (its puts, without the waits of its rate limit)";
-    (!rows.is_empty()).then(|| Table { caption: caption.to_owned(), columns, rows })
+    (!rows.is_empty()).then(|| Table::new(caption, columns, rows))
 }
 
 /// The tree by level after the last step that writes: a table per target, from its first run.
@@ -279,5 +279,5 @@ fn level_table(label: &str, step: &str, stats: &Stats) -> Table {
         }));
         cells
     });
-    Table { caption: format!("{label}: levels after {step}"), columns, rows: rows.collect() }
+    Table::new(format!("{label}: levels after {step}"), columns, rows.collect())
 }

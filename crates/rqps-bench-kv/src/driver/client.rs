@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::rows::{KeyNumbers, MixDraws, ValuePool, key};
+use super::{KeyNumbers, MixDraws, ValuePool, key};
 use rqps_driver::clock::{ArrivalSchedule, Clock};
 use rqps_driver::recorder::Recorder;
 use rqps_embed::rocksdb::{BATCH_MAX, EntryCounts, Handle, RocksdbError};
@@ -457,7 +457,7 @@ pub(super) mod tests {
 
     #[test]
     fn each_action_draws_its_keys_as_db_bench_does() {
-        // Seed 1000; the tests of `rows.rs` have the sequence.
+        // Seed 1000; the tests of `driver/mod.rs` have the sequence.
         assert_eq!(run(KvOperation::FillSequential, 4).1.keys, [0, 1, 2, 3]);
         let (mut filler, fill) = (client(), work(KvOperation::FillSequential));
         filler.warm_up(&fill, 2).unwrap();

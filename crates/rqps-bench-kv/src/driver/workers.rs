@@ -1,16 +1,15 @@
 //! The threads of a step: clients and the background writer, as members of one pool.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::LabChannel;
 use super::client::{Client, Counts, Store, Until};
+use super::{KeyNumbers, ValuePool, key};
 use crate::driver;
-use crate::rows::{KeyNumbers, ValuePool, key};
 use rqps_driver::Stop;
 use rqps_driver::clock::{ArrivalSchedule, Clock, SECOND, Window};
-use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::StepInterval;
 use rqps_driver::placement::{self, Seating};
 use rqps_driver::recorder::{IntervalMeter, Recorder, histograms};
@@ -52,30 +51,29 @@ struct Shared<S> {
 }
 
 /// The course of a step.
-enum ClientCourse<'a, W> {
+enum ClientCourse<'a, 'c> {
     /// One window.
     Window,
     /// Turns with other targets.
     Turns(&'a TurnRequest),
     /// This number of counted operations. The function completes the background work that they
     /// leave.
-    Counted(u64, &'a mut dyn FnMut(&mut ControlChannel<W>) -> Result<(), Stop>),
+    Counted(u64, &'a mut dyn FnMut(&mut LabChannel<'c>) -> Result<(), Stop>),
 }
 
 /// Runs the clients of a step, and the writer if it has a limit.
-pub(super) fn measure<W: Write>(
+pub(super) fn measure(
     request: &DriverRequest,
     task: &StepRequest<KvWork>,
     beside: (Option<f64>, Seating),
     database: &Arc<Database>,
-    control: &mut ControlChannel<W>,
+    control: &mut LabChannel,
 ) -> Result<Outcome, Stop> {
     let logged = task.work.write_ahead_log;
     let durability = if logged { Durability::Log } else { Durability::NoLog };
     let opened = Arc::clone(database);
     let open: Open<Handle> = Box::new(move || Handle::new(&opened, durability));
-    let mut settle =
-        |control: &mut ControlChannel<W>| driver::settle(database, &task.work, control);
+    let mut settle = |control: &mut LabChannel| driver::settle(database, &task.work, control);
     let course = match (&request.turns, request.counted_events) {
         (Some(turns), _) => ClientCourse::Turns(turns),
         (None, Some(operations)) => {
@@ -87,14 +85,14 @@ pub(super) fn measure<W: Write>(
     run(request.seed, task, course, beside, open, &|| tree_state(database), control)
 }
 
-fn run<S: Store + 'static, W: Write>(
+fn run<'c, S: Store + 'static>(
     seed: u64,
     task: &StepRequest<KvWork>,
-    course: ClientCourse<'_, W>,
+    course: ClientCourse<'_, 'c>,
     (writer_mb, seating): (Option<f64>, Seating),
     open: Open<S>,
     tree: &TreeState<'_>,
-    control: &mut ControlChannel<W>,
+    control: &mut LabChannel<'c>,
 ) -> Result<Outcome, Stop> {
     let begun = Instant::now();
     let clock = Clock::Real(RealClock::starting_at(begun));
@@ -581,7 +579,8 @@ mod tests {
             let number = opened.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             Brittle((brittle == Some(number)).then_some(3))
         });
-        let mut control = ControlChannel::alone(Vec::new());
+        let mut sent = Vec::new();
+        let mut control = LabChannel::alone(&mut sent);
         let seating = Seating { seats: Vec::new(), notes: Vec::new() };
         run(1, &task, ClientCourse::Window, (Some(2.0), seating), open, &Vec::new, &mut control)
             .map_err(|stop| match stop {
