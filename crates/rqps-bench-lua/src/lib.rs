@@ -7,7 +7,6 @@
 
 pub mod driver;
 pub mod settings;
-pub mod steps;
 
 use rqps_analysis::Extension;
 use rqps_bench::spec::{BenchmarkSpec, OwnWords, WorkloadFile, scaled};
@@ -26,9 +25,9 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     name: "lua",
     workload: |name| scaled(&LENGTHS, name, |_| BenchmarkParameters::Lua(Box::default())),
     set: |workload, said| settings::SETTINGS.set(workload, said),
-    check: steps::check,
-    phases: |_, _, workload| steps::phases(workload),
-    one_client_host: steps::one_client_host,
+    check: settings::check,
+    phases: |_, _, workload| settings::phases(workload),
+    one_client_host: settings::one_client_host,
     placement: None,
     load: Some(driver::request),
     file: Some(WorkloadFile {
@@ -36,12 +35,12 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         files: settings::files,
         pin: settings::pin,
         folder: |_| None,
-        writes: steps::writes,
+        writes: settings::writes,
         has_load: |_| true,
         loads_on_servers: |_| false,
     }),
-    words: Some(OwnWords { take: settings::take, visits: |_| true, writes: steps::writes }),
-    counting: steps::COUNTING,
+    words: Some(OwnWords { take: settings::take, visits: |_| true, writes: settings::writes }),
+    counting: settings::COUNTING,
     driver: DriverPart {
         benchmark: "lua",
         step_loop: Some(driver::step_loop),

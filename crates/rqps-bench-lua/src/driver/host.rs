@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use super::random::{self, driver_name, may_miss, type_of, with_values};
 use super::random::{Random, Unique};
-use super::values::{self, driver_name, may_miss, type_of, with_values};
 use crate::driver::begins_again;
 use rqps_driver::attempt::Tally;
 use rqps_driver::connection::{Connection, Connector};
@@ -217,7 +217,7 @@ impl SqlHost {
     fn prepare_now(&mut self, number: usize, report: &mut Report) -> StatementEnd {
         let statement = &mut self.statements[number];
         let connection = statement.connection;
-        let sql = values::prepared(&statement.pieces, self.dialect);
+        let sql = random::prepared(&statement.pieces, self.dialect);
         let session = self.slots[connection as usize].session.as_mut();
         let Some(session) = session else { return StatementEnd::Failed };
         match session.prepare(&sql, &statement.types) {
@@ -308,7 +308,7 @@ impl ScriptHost for SqlHost {
             self.random.bits();
             self.random.bits();
         }
-        let pieces = values::pieces(&sql);
+        let pieces = random::pieces(&sql);
         let has_values = pieces.len() > 1;
         let number = self.statements.len();
         self.statements.push(HostStatement {
@@ -371,7 +371,7 @@ impl ScriptHost for SqlHost {
             Some(handle) => session.execute(handle, values),
             None if known.plain => {
                 let backslash = session.escapes_backslash();
-                let sql = values::plain(&known.pieces, bindings, backslash);
+                let sql = random::plain(&known.pieces, bindings, backslash);
                 if keep { session.simple_rows(&sql, rows) } else { session.simple(&sql) }
             }
             None => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::host::SqlHost;
 use super::random::Unique;
-use super::values::driver_name;
+use super::random::driver_name;
 use rqps_driver;
 use rqps_driver::confined::{self, ScriptPlaces};
 use rqps_driver::connection::Connector;

@@ -216,7 +216,7 @@ pub(super) fn allow_shell(plan: &mut PlanDraft, is_allowed: bool) -> Result<()> 
     if !is_allowed {
         return Ok(());
     }
-    if lua::steps::shape(&plan.workload).is_none() {
+    if lua::settings::shape(&plan.workload).is_none() {
         bail!(
             "allow programs: --allow-shell is only for scripts for sysbench\nhint: leave it out; \
              `{}` runs no programs",
@@ -232,7 +232,7 @@ pub(super) fn allow_shell(plan: &mut PlanDraft, is_allowed: bool) -> Result<()> 
 ///
 /// The plan allows its scripts to run programs.
 pub(super) fn refuse_programs(plan: &Plan) -> Result<()> {
-    if lua::steps::shape(&plan.workload).is_some_and(|shape| shape.shell) {
+    if lua::settings::shape(&plan.workload).is_some_and(|shape| shape.shell) {
         bail!(
             "bisect with scripts that may run programs: what these cost would count as the \
              database's\nhint: leave out shell=on"
@@ -247,7 +247,7 @@ pub(super) fn refuse_programs(plan: &Plan) -> Result<()> {
 /// # Errors
 /// The answer is no, or standard input is no terminal.
 pub(super) fn ask(plan: &Plan, guest: &GuestOptions) -> Result<()> {
-    if lua::steps::shape(&plan.workload).is_some_and(|shape| shape.shell) && !guest.allow_shell {
+    if lua::settings::shape(&plan.workload).is_some_and(|shape| shape.shell) && !guest.allow_shell {
         bail!(
             "run scripts that may run programs: the plan says `shell = true`\n\
              hint: add --allow-shell if you trust them"

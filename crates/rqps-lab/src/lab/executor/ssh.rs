@@ -450,7 +450,7 @@ impl Clients {
         check_reach(server, address, &hosts)?;
         let side = ClientSide { address, hosts: hosts.carriers() };
         let files = step_files(plan).into_iter().map(|file| file.path);
-        let shell = lua::steps::shape(&plan.workload).is_some_and(|shape| shape.shell);
+        let shell = lua::settings::shape(&plan.workload).is_some_and(|shape| shape.shell);
         let permit = Arc::new(Permit::new(address, files, shell));
         Ok(Some(Clients { hosts: Arc::new(hosts), side, permit }))
     }
