@@ -4,14 +4,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rqps_import::insert::{client as ibench_client, raw as ibench_raw, tables as ibench_tables};
-use rqps_import::kv::{output as dbbench_output, rates as dbbench_rates, report as dbbench_table};
-use rqps_import::sysbench::{met_tables, output as sysbench_output, tables as sysbench_tables};
+use rqps_import::insert::{raw as ibench_raw, tables as ibench_tables};
+use rqps_import::kv::report as dbbench_table;
+use rqps_import::sysbench::{plain as sysbench_output, tables as sysbench_tables};
 use rqps_import::text::Text;
 use rqps_import::vector::ann_text;
 use rqps_import::{
-    self as import, ImportError, ImportFormat, ImportOptions, Named, Published, insert, kv,
-    stat_files, sysbench, tag, vector,
+    self as import, ImportError, ImportFormat, ImportOptions, Named, Published, cells, insert, kv,
+    published, sysbench, vector,
 };
 
 use super::{scratch, split, text};
@@ -45,7 +45,7 @@ fn good<T>(text: &Text, found: Result<T, ImportError>) -> Option<T> {
 pub(super) fn sysbench(bytes: &[u8]) {
     let text = &read(bytes);
     let _ = (sysbench_tables::is_table(text), sysbench_tables::is_unnamed(text));
-    let _ = (sysbench_tables::is_blocks(text), met_tables::is_met(text));
+    let _ = (sysbench_tables::is_blocks(text), sysbench_tables::is_met(text));
     good(text, sysbench_tables::parse_table(text));
     if let Some(table) = good(text, sysbench_tables::parse_unnamed(text)) {
         let _ = (table.is_relative(), table.width());
@@ -53,23 +53,23 @@ pub(super) fn sysbench(bytes: &[u8]) {
     if let Some(blocks) = good(text, sysbench_tables::parse_blocks(text)) {
         let _ = blocks.is_relative();
     }
-    for block in good(text, met_tables::parse_met(text)).unwrap_or_default() {
-        met_tables::check_met(text, &block, &mut Published::default());
+    for block in good(text, sysbench_tables::parse_met(text)).unwrap_or_default() {
+        sysbench_tables::check_met(text, &block, &mut Published::default());
     }
     for output in good(text, sysbench_output::parse(text)).unwrap_or_default() {
         let _ = (output.script(), output.option("tables"));
     }
-    if let Some(file) = good(text, stat_files::parse_vmstat(text)) {
+    if let Some(file) = good(text, cells::parse_vmstat(text)) {
         let _ = (file.mean(), file.compat_mean());
     }
-    if let Some(file) = good(text, stat_files::parse_iostat(text)) {
+    if let Some(file) = good(text, cells::parse_iostat(text)) {
         let _ = (file.mean("md2"), file.mean(""));
     }
-    if let Some(met) = good(text, met_tables::parse_sb_met(text)) {
-        let _ = (met.rate(), met.value("cpu/o"), met_tables::differences(&met.io, &met.vm));
+    if let Some(met) = good(text, sysbench_tables::parse_sb_met(text)) {
+        let _ = (met.rate(), met.value("cpu/o"), sysbench_tables::differences(&met.io, &met.vm));
     }
     for (_, word) in text.lines() {
-        assert_eq!(tag::decode_tag(word).text, word);
+        assert_eq!(published::decode_tag(word).text, word);
         let _ = (sysbench_tables::file_name(word), ibench_tables::split_size(word));
         let _ = ibench_raw::file_name(word);
     }
@@ -83,24 +83,24 @@ pub(super) fn insert(bytes: &[u8]) {
         let _ = ibench_tables::relative_rows(&table).len();
         table.rows.iter().for_each(|row| drop(ibench_tables::merged(row)));
     }
-    good(text, ibench_client::parse_histogram(text));
+    good(text, ibench_raw::parse_histogram(text));
     good(text, ibench_tables::parse_summary(text));
-    good(text, ibench_client::parse_client(text));
+    good(text, ibench_raw::parse_client(text));
     good(text, ibench_raw::parse_res(text));
 }
 
 /// Files of db_bench.
 pub(super) fn kv(bytes: &[u8]) {
     let text = &read(bytes);
-    let _ = (dbbench_table::is_report(text), dbbench_output::is_log(text));
+    let _ = (dbbench_table::is_report(text), dbbench_table::is_log(text));
     if let Some(table) = good(text, dbbench_table::parse_report(text)) {
         table.derived.iter().for_each(|derived| drop(derived.again(&table)));
     }
-    if let Some(rates) = good(text, dbbench_rates::parse_rates(text)) {
+    if let Some(rates) = good(text, kv::parse_rates(text)) {
         let _ = (rates.are_ratios(), rates.width(), rates.baseline());
     }
-    good(text, dbbench_output::parse(text));
-    good(text, dbbench_output::parse_seconds(text));
+    good(text, dbbench_table::parse(text));
+    good(text, dbbench_table::parse_seconds(text));
 }
 
 /// Files of ann-benchmarks.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::format::{ImportError, ImportFormat};
+use super::format::{ImportError, ImportFormat, Result};
 use super::published::Published;
 use rqps_model::host::fingerprint;
 use rqps_model::run::StepRecord;
@@ -30,11 +30,7 @@ const NAME_MAX: usize = 200;
 ///
 /// # Errors
 /// A name of a target or step that is too long for a file; as [`ResultSet::create`] and its kin.
-pub fn write(
-    format: ImportFormat,
-    published: &Published,
-    out: &Path,
-) -> Result<Written, ImportError> {
+pub fn write(format: ImportFormat, published: &Published, out: &Path) -> Result<Written> {
     check_names(published)?;
     if published.by_date {
         return write_dates(format, published, out);
@@ -71,11 +67,7 @@ pub fn write(
 }
 
 /// Writes a result set for each date into a folder of its own.
-fn write_dates(
-    format: ImportFormat,
-    published: &Published,
-    out: &Path,
-) -> Result<Written, ImportError> {
+fn write_dates(format: ImportFormat, published: &Published, out: &Path) -> Result<Written> {
     if out.exists() && !entries(out)?.is_empty() {
         let why = "it is not empty".to_owned();
         return Err(ResultsError::Occupied { path: out.to_owned(), why }.into());
@@ -104,7 +96,7 @@ fn put_in_place(from: &Path, to: &Path, there: bool) -> Result<(), ResultsError>
 }
 
 /// Names become names of files: too long ones are refused before anything is written.
-fn check_names(published: &Published) -> Result<(), ImportError> {
+fn check_names(published: &Published) -> Result<()> {
     for run in &published.runs {
         let files = |step: &StepRecord| {
             let files = step.imported.as_ref().map(|imported| imported.files.join(", "));
@@ -127,7 +119,7 @@ fn check_names(published: &Published) -> Result<(), ImportError> {
     Ok(())
 }
 
-fn write_into(plan: &str, published: &Published, out: &Path) -> Result<Written, ImportError> {
+fn write_into(plan: &str, published: &Published, out: &Path) -> Result<Written> {
     let hash = units::short_hash(plan);
     let set = ResultSet::create(out, plan, &published.host)?;
     let mut labels: Vec<String> = Vec::new();

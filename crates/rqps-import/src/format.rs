@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::published::{self, Published};
 use super::text::{self, Text};
-use super::{hammerdb, insert, kv, one_build, series, sysbench, vector};
+use super::{insert, kv, series, sysbench, vector};
 use rqps_model::escape;
 use rqps_results::ResultsError;
 
@@ -20,7 +20,7 @@ pub const FORMATS: [ImportFormat; 7] = [
     kv::DB_BENCH,
     vector::ANN_BENCHMARKS,
     series::FORMAT,
-    hammerdb::FORMAT,
+    series::HAMMERDB,
 ];
 
 /// One row: a word of the command line with its reader.
@@ -29,7 +29,7 @@ pub struct ImportFormat {
     /// The word of the command line.
     pub word: &'static str,
     /// Reads files and folders.
-    pub read: fn(&[Named], &ImportOptions) -> Result<Published, ImportError>,
+    pub read: fn(&[Named], &ImportOptions) -> Result<Published>,
 }
 
 impl ImportFormat {
@@ -37,7 +37,7 @@ impl ImportFormat {
     ///
     /// # Errors
     /// [`ImportError::Words`] with the words there are.
-    pub fn named(word: &str) -> Result<ImportFormat, ImportError> {
+    pub fn named(word: &str) -> Result<ImportFormat> {
         let found = FORMATS.iter().find(|format| format.word == word);
         found.copied().ok_or_else(|| {
             let known: Vec<&str> = FORMATS.iter().map(|format| format.word).collect();
@@ -117,7 +117,7 @@ impl Named {
 }
 
 /// Paths of formats whose files say themselves what they are of.
-pub(crate) fn unnamed(paths: &[Named]) -> Result<Vec<PathBuf>, ImportError> {
+pub(crate) fn unnamed(paths: &[Named]) -> Result<Vec<PathBuf>> {
     if let Some(named) = paths.iter().find(|named| named.label.is_some()) {
         let path = named.path.display();
         return Err(ImportError::Words(format!(
@@ -133,28 +133,24 @@ pub(crate) fn unnamed(paths: &[Named]) -> Result<Vec<PathBuf>, ImportError> {
 ///
 /// # Errors
 /// See [`ImportError`].
-pub fn read(
-    format: ImportFormat,
-    paths: &[Named],
-    options: &ImportOptions,
-) -> Result<Published, ImportError> {
+pub fn read(format: ImportFormat, paths: &[Named], options: &ImportOptions) -> Result<Published> {
     let mut published = (format.read)(paths, options)?;
     // A label that the user gave says that it is a build of its own.
     if !published.by_date
         && options.labels.is_empty()
         && paths.iter().all(|named| named.label.is_none())
     {
-        one_build::join_builds(&mut published);
+        published::join_builds(&mut published);
     }
     check_labels(&published, options)?;
-    one_build::check_one_set(&published, options.across)?;
+    published::check_one_set(&published, options.across)?;
     published.notices.extend(published.cells.notices());
     note_cut_files(&mut published)?;
     Ok(published)
 }
 
 /// Refuses labels that name nothing: somebody would take the result for what it is not.
-fn check_labels(published: &Published, options: &ImportOptions) -> Result<(), ImportError> {
+fn check_labels(published: &Published, options: &ImportOptions) -> Result<()> {
     let is_used = |label: &&String| {
         let name = published::safe(label);
         published.runs.iter().any(|run| run.record.key.label == name)
@@ -174,7 +170,7 @@ fn check_labels(published: &Published, options: &ImportOptions) -> Result<(), Im
 }
 
 /// A cut within the last line may leave something that reads well and is something else.
-fn note_cut_files(published: &mut Published) -> Result<(), ImportError> {
+fn note_cut_files(published: &mut Published) -> Result<()> {
     let steps = published.runs.iter().flat_map(|run| &run.steps);
     let files = steps.filter_map(|step| step.imported.as_ref()).flat_map(|from| &from.files);
     let files: BTreeSet<&String> = files.collect();
@@ -196,6 +192,9 @@ fn note_cut_files(published: &mut Published) -> Result<(), ImportError> {
 }
 
 // Errors of imports: the file, the line, the problem.
+
+/// What fails while reading somebody's files is an [`ImportError`], unless said otherwise.
+pub type Result<T, E = ImportError> = std::result::Result<T, E>;
 
 /// An error of an import. Each text reads after "failed to".
 #[derive(Debug, Error)]

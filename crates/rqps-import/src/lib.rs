@@ -3,27 +3,21 @@
 //!
 //! Parsers take a [`text::Text`] and never panic; what they cannot read is an error with file and
 //! line. Nothing is invented: a metric that is not in the files stays missing.
-
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-mod cells;
+pub mod cells;
 mod folder;
 pub mod format;
-mod hammerdb;
 pub mod insert;
 pub mod kv;
-mod one_build;
-mod published;
+pub mod published;
 mod series;
-pub mod stat_files;
 pub mod sysbench;
-pub mod tag;
 pub mod text;
 pub mod vector;
 
-use format::unnamed;
-
 pub use cells::{Cells, Totals};
 pub use folder::{IMPORTED, Written, write};
+use format::unnamed;
 pub use format::{Across, FORMATS, ImportError, ImportFormat, ImportOptions, Named, read};
 pub use published::{Check, NOT_IN_FILES, Published, PublishedRun};

@@ -7,12 +7,11 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::cells::rfc3339;
-use super::format::{ImportError, ImportOptions, Named};
-use crate::ImportFormat;
-use crate::cells::Kept;
-use crate::published::{self, Published, StepKind, add_file, untagged};
-use crate::text::{RATES_MAX, Text, names};
+use super::ImportFormat;
+use super::cells::{Kept, number, rfc3339};
+use super::format::{ImportError, ImportOptions, Named, Result};
+use super::published::{self, Published, StepKind, add_file, annotate, untagged};
+use super::text::{RATES_MAX, Text, names};
 use rqps_model::benchmark::{Group, RateUnit};
 use rqps_model::build::Dbms;
 use rqps_model::metric::Metric;
@@ -32,7 +31,7 @@ struct SeriesPoint {
     value: f64,
 }
 
-fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportError> {
+fn read(paths: &[Named], options: &ImportOptions) -> Result<Published> {
     let mut published = Published { benchmark: "sql", by_date: true, ..Published::default() };
     for named in paths {
         if !named.path.is_dir() {
@@ -54,7 +53,7 @@ fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportErr
     Ok(published)
 }
 
-fn take(text: &Text, named: &Named, published: &mut Published) -> Result<(), ImportError> {
+fn take(text: &Text, named: &Named, published: &mut Published) -> Result<()> {
     text.at_most(RATES_MAX)?;
     let points = if text.first().trim_start().starts_with(['[', '{']) {
         of_json(text)?
@@ -98,8 +97,8 @@ fn date_of(text: &str) -> Option<String> {
     forms.into_iter().find_map(|form| rfc3339(text, form))
 }
 
-fn of_csv(text: &Text) -> Result<Vec<SeriesPoint>, ImportError> {
-    let mut lines = text.lines().filter(|(_, line)| !line.trim().is_empty());
+fn of_csv(text: &Text) -> Result<Vec<SeriesPoint>> {
+    let mut lines = text.rows();
     let Some((line, head)) = lines.next() else { return Err(text.cut_short("a header")) };
     let separator = if head.contains('\t') { '\t' } else { ',' };
     let split = |row: &str| -> Vec<String> {
@@ -159,7 +158,7 @@ enum SeriesDate {
     Seconds(i64),
 }
 
-fn of_json(text: &Text) -> Result<Vec<SeriesPoint>, ImportError> {
+fn of_json(text: &Text) -> Result<Vec<SeriesPoint>> {
     let whole: Vec<&str> = text.lines().map(|(_, line)| line).collect();
     let rows: Vec<SeriesElement> = serde_json::from_str(&whole.join("\n")).map_err(|fault| {
         let why = format!("expected an array of objects with `date` and `value`: {fault}");
@@ -187,13 +186,127 @@ fn of_unix_seconds(seconds: i64) -> Option<String> {
     Some(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
+// Importer `hammerdb`: results of TPROC-C as HammerDB prints and stores them, until version 6.
+
+/// The importer.
+pub(crate) const HAMMERDB: ImportFormat = ImportFormat { word: "hammerdb", read: read_hammerdb };
+
+/// A result: `System achieved 31214 NOPM from 71879 PostgreSQL TPM`.
+#[derive(Debug, PartialEq)]
+struct Achieved {
+    nopm: f64,
+    tpm: f64,
+    product: String,
+    users: Option<u32>,
+    date: Option<String>,
+}
+
+fn read_hammerdb(paths: &[Named], options: &ImportOptions) -> Result<Published> {
+    let mut published = Published { benchmark: "orders", ..Published::default() };
+    for named in paths {
+        let mut found = 0;
+        if named.path.is_dir() {
+            for name in names(&named.path)? {
+                if let Ok(text) = Text::of_folder(&named.path.join(&name))? {
+                    found += take_hammerdb(&text, named, &mut published);
+                }
+            }
+        } else {
+            found += take_hammerdb(&Text::read(&named.path)?, named, &mut published);
+        }
+        if found == 0 {
+            let why = "it holds no result of HammerDB (`System achieved N NOPM from M … TPM`)";
+            return Err(ImportError::foreign(&named.path, why));
+        }
+    }
+    published.host = published::host(options.cpus, None, None);
+    Ok(published)
+}
+
+/// Takes the results of a file, and returns how many there are.
+fn take_hammerdb(text: &Text, named: &Named, published: &mut Published) -> usize {
+    let stem = text.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let results = results(text);
+    let count = results.len();
+    for result in results {
+        let label = named.label.clone().unwrap_or_else(|| stem.clone());
+        let step = match (&named.step, result.users) {
+            (Some(step), _) => step.clone(),
+            (None, Some(users)) => format!("tproc-c.dop{users}"),
+            (None, None) => "tproc-c".to_owned(),
+        };
+        let product = result.product.to_lowercase();
+        let dbms = Dbms::ALL.into_iter().find(|dbms| product.starts_with(dbms.name()));
+        let tag = untagged(&label, dbms.unwrap_or(Dbms::Other));
+        let has_step = |block: u32| {
+            published.runs.iter().any(|run| {
+                let key = &run.record.key;
+                (key.label.as_str(), key.block) == (label.as_str(), block)
+                    && run.steps.iter().any(|other| other.name == step)
+            })
+        };
+        // Several results of one target and step are repetitions.
+        let block = (1..).find(|block| !has_step(*block)).unwrap_or(1);
+        let run = published.run(&label, block, &tag);
+        if let Some(date) = &result.date {
+            run.record.started.clone_from(date);
+        }
+        let kind = StepKind { group: Group::Write, rate: RateUnit::Transactions };
+        let record = run.step(HAMMERDB.word, &step, kind);
+        add_file(record, &text.name());
+        if let Some(date) = &result.date {
+            record.started.clone_from(date);
+        }
+        published::put(record, Metric::Rate, result.tpm / 60.0);
+        published::put(record, Metric::NewOrdersPerMinute, result.nopm);
+        annotate(record, "TPM", &result.tpm.to_string());
+        published.cells.read(text.path(), 2);
+        published.cells.keep(text.path(), Kept::Metric, 2);
+    }
+    count
+}
+
+/// The results of a log, or of what `jobs` prints as JSON.
+fn results(text: &Text) -> Vec<Achieved> {
+    let (mut users, mut date) = (None, None);
+    let mut found = Vec::new();
+    for (_, row) in text.lines() {
+        let words: Vec<&str> = row.split([' ', ',', '"']).filter(|word| !word.is_empty()).collect();
+        let before = |word: &str| {
+            let place = words.iter().position(|other| *other == word)?;
+            words.get(place.checked_sub(1)?).copied()
+        };
+        if row.contains("Active Virtual Users") {
+            let said = before("Active").and_then(|word| word.rsplit(':').next()?.parse().ok());
+            users = said.or(users);
+        }
+        date = words
+            .windows(2)
+            .find_map(|pair| rfc3339(&pair.join(" "), "%Y-%m-%d %H:%M:%S"))
+            .or(date);
+        let achieved = row.contains("System achieved").then(|| {
+            let product = before("TPM")?;
+            let tpm = words.iter().position(|word| *word == "from")? + 1;
+            Some(Achieved {
+                nopm: number(before("NOPM")?)?,
+                tpm: number(words.get(tpm)?)?,
+                product: product.to_owned(),
+                users,
+                date: date.clone(),
+            })
+        });
+        found.extend(achieved.flatten());
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
     use super::*;
 
-    fn of(content: &str) -> Result<Published, ImportError> {
+    fn of(content: &str) -> Result<Published> {
         let named = Named { path: "point.csv".into(), label: None, step: None };
         let mut published = Published { by_date: true, ..Published::default() };
         take(&Text::of(Path::new("point.csv"), content), &named, &mut published)?;
@@ -242,5 +355,34 @@ mod tests {
         check("date,value\n2026-01-05,-2\n", "line 2, column 2: `-2` under `value` is below zero");
         check("date,value\n2026-01-05\n", "1 cell for 2 columns");
         check("[{\"date\": \"2026-01-05\"}]", "missing field `value`");
+    }
+}
+
+#[cfg(test)]
+mod hammerdb_tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn logs_and_jobs_are_read() {
+        let check = |content: &str| {
+            let found = results(&Text::of(Path::new("x.log"), content));
+            let [one] = found.as_slice() else { panic!("{found:?}") };
+            assert_eq!(
+                (one.nopm, one.tpm, one.product.as_str()),
+                (31_214.0, 71_879.0, "PostgreSQL")
+            );
+            assert_eq!(one.users, Some(8));
+            assert_eq!(one.date.as_deref(), Some("2026-02-13T09:36:49Z"));
+        };
+        check(
+            "Hammerdb Log @ 2026-02-13 09:36:49\nVuser 1:8 Active Virtual Users configured\n\
+             Vuser 1:TEST RESULT : System achieved 31214 NOPM from 71879 PostgreSQL TPM\n",
+        );
+        check(
+            "[\n \"63E9\",\n \"2026-02-13 09:36:49\",\n \"8 Active Virtual Users configured\",\n\
+             \"TEST RESULT : System achieved 31214 NOPM from 71879 PostgreSQL TPM\"\n]\n",
+        );
     }
 }

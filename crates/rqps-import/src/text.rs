@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::format::{ImportError, Notice, NoticeKind, echoed};
+use super::format::{ImportError, Notice, NoticeKind, Result, echoed};
 use rqps_model::bounded;
-
 pub use rqps_model::units::counted;
 
 /// The lines of a file, without their ends. Of blank lines in a row only the first is there.
@@ -26,7 +25,7 @@ impl Text {
     /// A file that cannot be read, is larger than a limit (a line of 4 MiB, 64 MiB of text,
     /// 4 million words, 1 GiB with blank lines), packed in another way or no text; text that is
     /// not UTF-8, with the line.
-    pub fn read(path: &Path) -> Result<Text, ImportError> {
+    pub fn read(path: &Path) -> Result<Text> {
         Ok(Text { path: path.to_owned(), lines: Arc::new(read_lines(path)?) })
     }
 
@@ -35,7 +34,7 @@ impl Text {
     ///
     /// # Errors
     /// As [`Text::read`] for damaged text.
-    pub fn of_folder(path: &Path) -> Result<Result<Text, String>, ImportError> {
+    pub fn of_folder(path: &Path) -> Result<Result<Text, String>> {
         if !path.is_file() {
             return Ok(Err("no file".to_owned()));
         }
@@ -81,14 +80,18 @@ impl Text {
         self.lines.iter()
     }
 
+    /// Lines that are not blank, with their numbers.
+    pub fn rows(&self) -> impl Iterator<Item = (usize, &str)> + Clone {
+        self.lines().filter(|(_, row)| !row.trim().is_empty())
+    }
+
     /// The first line with something on it.
     pub fn first(&self) -> &str {
-        let mut lines = self.lines.iter().map(|(_, line)| line);
-        lines.find(|line| !line.trim().is_empty()).unwrap_or("")
+        self.rows().next().map_or("", |(_, row)| row)
     }
 
     /// Refuses what is larger than any table of its form: each cell may become a record of its own.
-    pub fn at_most(&self, words: usize) -> Result<(), ImportError> {
+    pub fn at_most(&self, words: usize) -> Result<()> {
         if self.lines.words > words {
             let why = format!(
                 "it has {} words, but a table of this form can have at most {words}: split it",
@@ -131,7 +134,7 @@ impl Text {
         line: usize,
         label: &str,
         mut others: impl Iterator<Item = &'a str> + Clone,
-    ) -> Result<(), ImportError> {
+    ) -> Result<()> {
         let is_last = !self.is_whole() && line == self.len();
         if !is_last || others.clone().any(|other| other == label) {
             return Ok(());
@@ -146,7 +149,7 @@ impl Text {
     }
 
     /// Refuses a row that has other cells than its header.
-    pub fn check_width(&self, line: usize, cells: usize, heads: usize) -> Result<(), ImportError> {
+    pub fn check_width(&self, line: usize, cells: usize, heads: usize) -> Result<()> {
         if cells == heads {
             return Ok(());
         }
@@ -155,19 +158,14 @@ impl Text {
     }
 
     /// The cells of a row by the heads of its table.
-    pub fn by_head(&self, line: usize, heads: &[&str], cells: &[&str]) -> Result<Row, ImportError> {
+    pub fn by_head(&self, line: usize, heads: &[&str], cells: &[&str]) -> Result<Row> {
         self.check_width(line, cells.len(), heads.len())?;
         let pairs = heads.iter().zip(cells);
         Ok(pairs.map(|(head, cell)| ((*head).to_owned(), (*cell).to_owned())).collect())
     }
 
     /// The cells of a row by the heads of its table, each of which is a number.
-    pub fn numbers_by_head(
-        &self,
-        line: usize,
-        heads: &[&str],
-        cells: &[&str],
-    ) -> Result<Row, ImportError> {
+    pub fn numbers_by_head(&self, line: usize, heads: &[&str], cells: &[&str]) -> Result<Row> {
         let row = self.by_head(line, heads, cells)?;
         for (place, (head, cell)) in row.iter().enumerate() {
             self.number(line, place + 1, head, cell)?;
@@ -191,7 +189,7 @@ pub const RATES_MAX: usize = 100_000;
 pub const METRICS_MAX: usize = 400_000;
 
 /// Names in a folder, sorted.
-pub fn names(folder: &Path) -> Result<Vec<String>, ImportError> {
+pub fn names(folder: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).map_err(ImportError::io(folder))? {
         let entry = entry.map_err(ImportError::io(folder))?;
@@ -296,7 +294,7 @@ impl Lines {
 /// # Errors
 /// A file that cannot be read, is larger than a limit, packed in another way or no text; text that
 /// is not UTF-8, with the line.
-fn read_lines(path: &Path) -> Result<Lines, ImportError> {
+fn read_lines(path: &Path) -> Result<Lines> {
     let mut file = bounded::plain(path).map_err(ImportError::io(path))?;
     let mut begin = Vec::new();
     file.by_ref().take(5).read_to_end(&mut begin).map_err(ImportError::io(path))?;
@@ -323,7 +321,7 @@ pub(crate) fn ends_whole(path: &Path) -> std::io::Result<bool> {
     Ok(!packed && bytes[0] == b'\n')
 }
 
-fn read_from(path: &Path, source: impl Read) -> Result<Lines, ImportError> {
+fn read_from(path: &Path, source: impl Read) -> Result<Lines> {
     let mut source = source.take(READ_MAX + 1);
     let mut reader = Reader { path, lines: Lines::default(), carry: Vec::new(), fault: None };
     let mut chunk = vec![0; BLANK.len()];
@@ -356,7 +354,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn take(&mut self, mut chunk: &[u8]) -> Result<(), ImportError> {
+    fn take(&mut self, mut chunk: &[u8]) -> Result<()> {
         if chunk.contains(&0) {
             return Err(ImportError::foreign(self.path, "it is not text"));
         }
@@ -388,7 +386,7 @@ impl Reader<'_> {
         self.keep(chunk)
     }
 
-    fn keep(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
+    fn keep(&mut self, bytes: &[u8]) -> Result<()> {
         if self.carry.len() + bytes.len() > LINE_MAX {
             let line = self.lines.count + 1;
             return Err(too_large(self.path, format!("line {line} is longer than 4 MiB")));
@@ -397,7 +395,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn line(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
+    fn line(&mut self, bytes: &[u8]) -> Result<()> {
         if self.fault.is_some() {
             return Ok(());
         }
@@ -416,7 +414,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn finish(mut self, whole: bool) -> Result<Lines, ImportError> {
+    fn finish(mut self, whole: bool) -> Result<Lines> {
         if !self.carry.is_empty() {
             let line = std::mem::take(&mut self.carry);
             self.line(&line)?;
@@ -457,8 +455,8 @@ impl Leftovers {
         &mut self,
         folder: &Path,
         name: &str,
-        take: impl FnOnce(Text) -> Result<bool, ImportError>,
-    ) -> Result<bool, ImportError> {
+        take: impl FnOnce(Text) -> Result<bool>,
+    ) -> Result<bool> {
         let is_taken = match Text::of_folder(&folder.join(name))? {
             Ok(text) => take(text)?,
             Err(why) => {
@@ -513,7 +511,7 @@ mod tests {
         );
     }
 
-    fn read_bytes(bytes: &[u8]) -> Result<Lines, ImportError> {
+    fn read_bytes(bytes: &[u8]) -> Result<Lines> {
         read_from(Path::new("x"), bytes)
     }
 

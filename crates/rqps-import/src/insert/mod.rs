@@ -1,9 +1,7 @@
 //! Importers of published Insert Benchmark tables and raw files.
 
-pub mod client;
 pub mod raw;
 pub(crate) mod record;
-pub(crate) mod sources;
 pub mod tables;
 pub(crate) mod taker;
 
@@ -11,24 +9,21 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::cells::{Kept, decimals_agree, number};
-use super::format::{ImportError, ImportFormat, ImportOptions, Notice, NoticeKind};
+use super::format::{ImportError, ImportFormat, ImportOptions, Notice, NoticeKind, Result};
 use super::published::{self, Check, Published, PublishedRun, add_file};
 use super::text::Text;
-use super::{tag, unnamed};
-use client::HistogramRow;
-use raw::RawInsertStep;
+use super::unnamed;
+pub use FORMAT as MYTOOLS;
+use raw::{HistogramRow, RawInsertStep};
 use record::Reading;
 use rqps_bench_insert::analyze::rules::{self as rules, Shade, Throughput};
 use rqps_model::metric::Metric;
 use rqps_stats::summary::follows;
-use sources::{InsertSources, folder_of};
 use tables::{
-    MetricsRow, MetricsTable, Sizes, SummaryKind, SummaryTable, merged, relative_rows, size_of,
-    split_size,
+    InsertSources, MetricsRow, MetricsTable, Sizes, SummaryKind, SummaryTable, folder_of, merged,
+    relative_rows, size_of, split_size,
 };
 use taker::{Taker, WORD};
-
-pub use FORMAT as MYTOOLS;
 
 // Importer `ibench-mytools`: combines the tables of the Insert Benchmark's perf reports and the
 // raw files behind them, and checks them against each other.
@@ -45,8 +40,8 @@ const RESPONSE_TIMES: &str = "response-times.tsv";
 /// # Errors
 ///
 /// [`sources::find`] fails, or the files contain only ratios, histograms or summaries.
-fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published, ImportError> {
-    let mut sources = sources::find(paths, &options.steps)?;
+fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published> {
+    let mut sources = tables::find(paths, &options.steps)?;
     let mut published = Published { benchmark: "insert", ..Published::default() };
     published.notices.append(&mut sources.notices);
     sources.count_cells(&mut published.cells);
@@ -94,7 +89,7 @@ fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published, ImportE
     let machine = published
         .runs
         .iter()
-        .find_map(|run| tag::decode_tag(&run.record.manifest.reported).machine);
+        .find_map(|run| published::decode_tag(&run.record.manifest.reported).machine);
     let cpus = options.cpus.or(machine.map(|(cores, _)| cores));
     published.host = published::host(cpus, machine.map(|(_, gigabytes)| gigabytes), None);
     let of_file = |(text, tables): (Text, Vec<SummaryTable>)| {
@@ -133,7 +128,7 @@ impl Taker {
                 continue;
             }
             self.clients = Some(clients);
-            let machine = tag::decode_tag(&raw.target).machine;
+            let machine = published::decode_tag(&raw.target).machine;
             let cpus = options.cpus.or(machine.map(|(cores, _)| cores));
             let size = size.as_deref();
             let mut record = self.step(&label, size, &raw.step).clone();
@@ -210,7 +205,7 @@ impl Taker {
         let line = format!("{step}\t{op}\t{}\t{}\n", row.cells.join("\t"), row.max);
         let run = &mut self.published.runs[place];
         if !run.logs.iter().any(|(name, _)| name == RESPONSE_TIMES) {
-            let heads = client::BUCKETS.join("\t");
+            let heads = raw::BUCKETS.join("\t");
             run.log(RESPONSE_TIMES, &format!("step\top\t{heads}\tmax_s\n"));
         }
         run.log(RESPONSE_TIMES, &line);

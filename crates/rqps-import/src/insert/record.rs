@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::client::{BUCKETS, ClientOutput, KINDS, ResponseTimes};
-use super::raw::{RawInsertStep, check_intervals, check_times};
-use crate::cells::{decimals_agree, number};
+use super::raw::{
+    BUCKETS, ClientOutput, KINDS, RawInsertStep, ResponseTimes, check_intervals, check_times,
+};
+use crate::cells::{Iostat, decimals_agree, number};
 use crate::format::{ImportOptions, Notice, NoticeKind};
 use crate::published::{Published, add_file};
-use crate::stat_files::Iostat;
 use crate::text::Text;
 use rqps_model::benchmark::RateUnit;
 use rqps_model::metric::Metric;

@@ -7,9 +7,8 @@ use super::tables::{
     MetricsRow, Sizes, SummaryCell, SummaryKind, SummaryTable, rows, size_of, split_size,
 };
 use crate::cells::{Kept, decimals_agree, number};
-use crate::format::{ImportError, ImportOptions};
+use crate::format::{ImportOptions, Result};
 use crate::published::{self, PrintedRatio, Published, StepKind, add_file, annotate};
-use crate::tag;
 use crate::text::Text;
 use rqps_model::benchmark::{Group, RateUnit};
 use rqps_model::metric::Metric;
@@ -74,7 +73,7 @@ impl Taker {
             false => RateUnit::RowsInserted,
         };
         let clients = self.clients;
-        let run = self.published.run(label, 1, &tag::decode_tag(label));
+        let run = self.published.run(label, 1, &published::decode_tag(label));
         if let Some(rows) = size.and_then(rows) {
             run.record.workload.rows = rows;
         }
@@ -89,7 +88,7 @@ impl Taker {
         metric: Metric,
         printed: &str,
         factor: f64,
-    ) -> Result<Kept, ImportError> {
+    ) -> Result<Kept> {
         let Some(value) = number(printed) else { return Ok(Kept::Absent) };
         let record = self.step(place.label, place.size, place.step);
         add_file(record, &place.text.name());
@@ -140,7 +139,7 @@ impl Taker {
     /// # Errors
     ///
     /// Another row contradicts it; a query step has an unknown column and no query rate.
-    pub(crate) fn take(&mut self, text: &Text, row: &MetricsRow) -> Result<(), ImportError> {
+    pub(crate) fn take(&mut self, text: &Text, row: &MetricsRow) -> Result<()> {
         let (path, cells) = (text.path(), row.cells.len());
         let Some(step) = row.step.clone() else {
             self.published.cells.leave(path, "rows without a step", cells);
@@ -206,7 +205,7 @@ impl Taker {
         text: &Text,
         row: &MetricsRow,
         options: &ImportOptions,
-    ) -> Result<(), ImportError> {
+    ) -> Result<()> {
         let (path, cells) = (text.path(), row.cells.len());
         let taken = self.sizes.take(&row.tag, path);
         let (step, (size, label)) = match (row.step.clone(), taken) {
@@ -254,11 +253,7 @@ impl Taker {
     /// # Errors
     ///
     /// A row of metrics contradicts a number.
-    pub(crate) fn take_summary(
-        &mut self,
-        text: &Text,
-        table: &SummaryTable,
-    ) -> Result<(), ImportError> {
+    pub(crate) fn take_summary(&mut self, text: &Text, table: &SummaryTable) -> Result<()> {
         for (line, target, cells) in &table.rows {
             let size = match table.size() {
                 "" => size_of(target, text.path()),
@@ -290,7 +285,7 @@ impl Taker {
         place: &FilePosition<'_>,
         table: &SummaryTable,
         cell: &SummaryCell,
-    ) -> Result<(), ImportError> {
+    ) -> Result<()> {
         let kept = match table.kind {
             SummaryKind::Absolute => self.put(place, Metric::Rate, &cell.printed, 1.0)?,
             SummaryKind::InsertRate => self.put(place, Metric::InsertRate, &cell.printed, 1.0)?,

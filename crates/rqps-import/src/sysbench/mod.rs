@@ -1,28 +1,23 @@
 //! Importers of published sysbench tables and of sysbench's own output.
 
-pub mod met_tables;
-pub mod output;
-pub(crate) mod plain;
-pub(crate) mod sources;
+pub mod plain;
 pub mod tables;
 pub(crate) mod verify;
 
 use std::path::PathBuf;
 
 use super::cells::{Kept, decimals_agree, number, shown};
-use super::format::{ImportError, ImportFormat, ImportOptions, Notice, NoticeKind};
+use super::format::{ImportFormat, ImportOptions, Notice, NoticeKind, Result};
 use super::published::{self, Published, StepKind, add_file};
 use super::text::Text;
-use super::{tag, unnamed};
+use super::unnamed;
+pub use FORMAT as MYTOOLS;
+pub use plain::FORMAT as PLAIN;
 use rqps_model::benchmark::RateUnit;
 use rqps_model::metric::Metric;
 use rqps_model::run::{Status, StepRecord};
-use sources::{RawStep, Sources};
 use tables::{RateCell, counts_rows, group, is_load};
-use verify::Columns;
-
-pub use FORMAT as MYTOOLS;
-pub use plain::FORMAT as PLAIN;
+use verify::{Columns, RawStep, Sources};
 
 // Importer `sysbench-mytools`: combines tables of rates and hardware metrics with folders of
 // targets, and checks them against each other.
@@ -39,13 +34,13 @@ pub const FORMAT: ImportFormat = ImportFormat {
 ///
 /// A damaged file, with its line; no file of this format; ratios without absolute rates;
 /// `--clients` has another count than there are columns.
-fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published, ImportError> {
-    let mut sources = sources::find(paths)?;
+fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published> {
+    let mut sources = verify::find_sources(paths)?;
     let mut published = Published { benchmark: "sysbench", ..Published::default() };
     published.notices.append(&mut sources.notices);
     sources.count_cells(&mut published.cells);
     verify::name(&mut sources, options, &mut published)?;
-    let raw = sources::read(&sources.raw, &mut published.notices)?;
+    let raw = verify::read(&sources.raw, &mut published.notices)?;
     raw.iter().for_each(|step| step.count_cells(&mut published.cells));
     let columns = Columns::resolve(&sources, &raw, options)?;
     let mut taker = Taker { published, columns, only_ratios: sources.only_ratios() };
@@ -99,7 +94,7 @@ struct Taker {
 
 impl Taker {
     fn step(&mut self, target: &str, step: &str) -> &mut StepRecord {
-        let tag = tag::decode_tag(target);
+        let tag = published::decode_tag(target);
         let rate = if self.only_ratios {
             RateUnit::Relative
         } else if is_load(step) {
@@ -166,15 +161,15 @@ impl Taker {
     /// Takes a cell of a table of hardware metrics: as a metric, or as an annotation if no metric
     /// fits.
     fn put_under(&mut self, head: &str, target: &str, step: &str, cell: &Cell<'_>) {
-        if let Some(metric) = met_tables::metric(head) {
+        if let Some(metric) = tables::metric(head) {
             return self.put(target, step, metric, cell);
         }
         let record = self.step(target, step);
         add_file(record, &cell.text.name());
         published::annotate(record, head, cell.printed);
         self.published.cells.keep(cell.text.path(), Kept::Annotation, 1);
-        if !met_tables::is_head(head) {
-            self.published.cells.unknown_head(cell.text.path(), head, &met_tables::HEADS);
+        if !tables::is_head(head) {
+            self.published.cells.unknown_head(cell.text.path(), head, &tables::HEADS);
         }
     }
 
@@ -313,7 +308,7 @@ impl Taker {
                 for (kind, what) in plain::remarks(output) {
                     self.published.notices.push(Notice::of(kind, text.path(), what));
                 }
-                let run = self.published.run(&step.label, 1, &tag::decode_tag(&step.label));
+                let run = self.published.run(&step.label, 1, &published::decode_tag(&step.label));
                 if let Some(line) = plain::command_line(&name, output) {
                     run.log("commands.txt", &line);
                 }
@@ -429,7 +424,7 @@ fn host(published: &Published, raw: &[RawStep]) -> rqps_model::host::Host {
     let machine = published
         .runs
         .iter()
-        .find_map(|run| tag::decode_tag(&run.record.manifest.reported).machine);
+        .find_map(|run| published::decode_tag(&run.record.manifest.reported).machine);
     let printed = raw.iter().find_map(|step| step.output.as_ref()?.1.cpus);
     let kernel = raw.iter().find_map(|step| step.io.as_ref()?.1.kernel.clone());
     let cpus = printed.or(machine.map(|(cores, _)| cores));

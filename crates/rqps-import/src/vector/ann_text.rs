@@ -1,7 +1,7 @@
 //! Reads texts of ann-benchmarks: plot output, tables of builds, selected rows, logs of runs.
 
 use crate::cells::{Fault, number, parse_number};
-use crate::format::ImportError;
+use crate::format::Result;
 use crate::text::{RATES_MAX, Text};
 
 /// A configuration as displayed: `PGVector(m=16, ef_construction=64, ef_search=20)`.
@@ -143,7 +143,7 @@ const CHATTER: [&str; 5] = ["writing output", "Computing", "computing", "Found c
 /// # Errors
 ///
 /// An unknown line, a recall outside 0 to 1, a negative rate, a file without points.
-pub fn parse_plot(text: &Text) -> Result<Vec<PlotPoint>, ImportError> {
+pub fn parse_plot(text: &Text) -> Result<Vec<PlotPoint>> {
     text.at_most(RATES_MAX)?;
     let mut points = Vec::new();
     for (line, row) in text.lines() {
@@ -210,7 +210,7 @@ fn is_build_heads(line: &str) -> bool {
 /// # Errors
 ///
 /// A row before an algorithm, a row without M and seconds, a table without rows.
-pub fn parse_builds(text: &Text) -> Result<Vec<ListedBuild>, ImportError> {
+pub fn parse_builds(text: &Text) -> Result<Vec<ListedBuild>> {
     text.at_most(RATES_MAX)?;
     let mut builds: Vec<ListedBuild> = Vec::new();
     let mut algorithms: Vec<String> = Vec::new();
@@ -267,7 +267,7 @@ fn listed_build(
     cells: &[&str],
     algorithm: &str,
     builds: &[ListedBuild],
-) -> Result<ListedBuild, ImportError> {
+) -> Result<ListedBuild> {
     let trimmed = row.trim();
     let end = cells.iter().rposition(|cell| !cell.is_empty()).map_or(0, |place| place + 1);
     let cells = &cells[..end];
@@ -362,7 +362,7 @@ fn is_legend(line: &str) -> bool {
 /// # Errors
 ///
 /// An unknown line, a file without rows.
-pub fn parse_selected(text: &Text) -> Result<Vec<Selected>, ImportError> {
+pub fn parse_selected(text: &Text) -> Result<Vec<Selected>> {
     text.at_most(RATES_MAX)?;
     let mut rows: Vec<Selected> = Vec::new();
     let mut target = None;
@@ -408,7 +408,7 @@ pub fn is_log(text: &Text) -> bool {
 /// # Errors
 ///
 /// Invalid seconds or sizes, a log without builds.
-pub fn parse_log(text: &Text) -> Result<Vec<ListedBuild>, ImportError> {
+pub fn parse_log(text: &Text) -> Result<Vec<ListedBuild>> {
     let mut builds: Vec<ListedBuild> = Vec::new();
     let mut current: Option<ListedBuild> = None;
     for (line, row) in text.lines() {
@@ -504,6 +504,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::format::ImportError;
 
     fn text(content: &str) -> Text {
         Text::of(Path::new("o.plot"), content)

@@ -5,20 +5,18 @@ pub mod ann_text;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ann_text::{Configuration, ListedBuild, PlotPoint, Selected};
-
 use super::cells::{Kept, decimals_agree, number};
-use super::format::{ImportError, ImportFormat, ImportOptions, Named, Notice, NoticeKind};
+use super::format::{ImportError, ImportFormat, ImportOptions, Named, Notice, NoticeKind, Result};
 use super::published::{self, Published, StepKind, add_file, untagged};
 use super::text::{Leftovers, Text, names};
 use super::unnamed;
+pub use FORMAT as ANN_BENCHMARKS;
+use ann_text::{Configuration, ListedBuild, PlotPoint, Selected};
 use rqps_model::benchmark::{Group, RateUnit};
 use rqps_model::build::Dbms;
 use rqps_model::metric::Metric;
 use rqps_model::script::StepParameters;
 use rqps_model::vector::VectorParameters;
-
-pub use FORMAT as ANN_BENCHMARKS;
 
 // Importer `ann-benchmarks`: points of recall and rate, build times, and published rows.
 
@@ -40,7 +38,7 @@ pub const FORMAT: ImportFormat = ImportFormat { word: "ann-benchmarks", read };
 ///
 /// A damaged file, with its line; a named file of an unknown form; a folder without known files; no
 /// points.
-fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportError> {
+fn read(paths: &[Named], options: &ImportOptions) -> Result<Published> {
     let mut sources = Sources::default();
     unnamed(paths)?;
     for named in paths {
@@ -68,7 +66,7 @@ fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportErr
     Ok(published)
 }
 
-fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> {
+fn take_folder(folder: &Path, sources: &mut Sources) -> Result<()> {
     let (mut left, mut found) = (Leftovers::default(), false);
     for name in names(folder)? {
         let path = folder.join(&name);
@@ -87,7 +85,7 @@ fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
 }
 
 /// False if the text has no known form.
-fn take_text(text: Text, sources: &mut Sources) -> Result<bool, ImportError> {
+fn take_text(text: Text, sources: &mut Sources) -> Result<bool> {
     if ann_text::is_log(&text) {
         let builds = ann_text::parse_log(&text)?;
         sources.builds.push((text, builds));

@@ -6,7 +6,7 @@ use rqps_analysis as analyze;
 use rqps_analysis::history::{LadderOptions, LevelChange, ladders};
 use rqps_import::insert::tables::{self, merged, relative_rows, split_size};
 use rqps_import::text::Text;
-use rqps_import::{ImportOptions, insert, kv, stat_files, sysbench, vector};
+use rqps_import::{ImportOptions, cells, insert, kv, sysbench, vector};
 use rqps_lab::benchmarks::render;
 use rqps_model::metric::Metric;
 use rqps_report::Format as Form;
@@ -201,7 +201,7 @@ fn raw_folders_of_2025_give_the_published_metrics() {
     assert!((of(Metric::CpuPerOp) - 0.000172).abs() < 5e-7);
     assert!((of(Metric::ContextSwitchesPerOp) - 2.951).abs() < 5e-4);
     let vm = text(&folder.join(target).join("sb.vm.read-write.range100.pk1.dop40"));
-    let vm = stat_files::parse_vmstat(&vm).unwrap();
+    let vm = cells::parse_vmstat(&vm).unwrap();
     assert_eq!((vm.samples.len(), vm.banners), (635, 31));
     let (mean, samples) = vm.mean().unwrap();
     assert_eq!((mean.cs.round(), samples), (1_471_461.0, 634));
@@ -209,7 +209,7 @@ fn raw_folders_of_2025_give_the_published_metrics() {
     let (compat, divisor) = vm.compat_mean().unwrap();
     assert_eq!((compat.cs.round(), divisor), (1_402_867.0, 665));
     let io = text(&folder.join(target).join("sb.io.point-query.range100.pk1.dop40"));
-    let io = stat_files::parse_iostat(&io).unwrap();
+    let io = cells::parse_iostat(&io).unwrap();
     assert_eq!((io.cpus, io.mean("md2").unwrap().1), (Some(96), 335));
 }
 
@@ -316,7 +316,7 @@ fn throughput_of_november_2021_is_that_of_the_metrics() {
 fn response_times_of_november_2021_add_up() {
     let Some(folder) = fixtures("response_times", "insert") else { return };
     let rows = text(&folder.join("21_11_30.rt_histograms.tsv"));
-    let rows = insert::client::parse_histogram(&rows).unwrap();
+    let rows = insert::raw::parse_histogram(&rows).unwrap();
     assert_eq!(rows.len(), 101);
     let bounds = [0.0, 0.000_256, 0.001, 0.004, 0.016, 0.064, 0.256, 1.0, 4.0, 16.0];
     for row in &rows {
