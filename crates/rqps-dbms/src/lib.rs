@@ -1,5 +1,5 @@
 //! Database systems: make a data folder, start, know when it is ready, settle, look inside, stop.
-//! One folder per DBMS, which gives a row of the table in `spec`; what they share about servers is
+//! One file per DBMS, which gives a row of the table in `spec`; what they share about servers is
 //! in `server`.
 //!
 //! This is the control plane: it may fail, and then says richly how. What is measured goes through

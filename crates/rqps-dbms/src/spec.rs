@@ -1,4 +1,4 @@
-//! The facts about one DBMS: the row that its folder gives to the table of all.
+//! The facts about one DBMS: the row that its file gives to the table of all.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Pure mathematics of comparisons: no database, no clock, no randomness.
+//! Mathematics of comparisons, and the map on all CPUs that simulations use. No database, no clock,
+//! no randomness.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 

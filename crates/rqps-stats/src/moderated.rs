@@ -1,4 +1,5 @@
-//! Many tests at once.
+//! Many tests at once: their shared variance, intervals and p-values with a threshold, corrected
+//! p-values, shrunken effects.
 
 use statrs::distribution::{ChiSquared, Continuous, ContinuousCDF, Normal};
 pub use statrs::function::gamma::digamma;

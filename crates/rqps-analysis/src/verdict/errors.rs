@@ -1,4 +1,4 @@
-//! What errors the mean of a step's paired differences has: its own, and those of the host. A
+//! The standard errors of the mean of a step's paired differences: its own, and those of the host. A
 //! test holds only if it holds with each of these errors.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,5 @@
-//! The number of blocks of a plan: fixed, or `auto`.
+//! The blocks of a plan: how many, fixed or `auto`; in which order targets come; and one block with
+//! its plan, as text for another host.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The question before a plan of others runs: its whole effect at once, each part with its hash.
+//! The question before a plan of others runs: its whole effect at once, each part with its hash; and
+//! prompts for passwords.
 //!
 //! What was accepted, and what the user has put together on a command line of this host, is
 //! remembered in the state folder by one hash of all of it. So a plan that `rqps plan` wrote, or a
