@@ -46,8 +46,9 @@ fn lines_of_code(text: &str) -> usize {
 }
 
 fn is_module(line: &str) -> bool {
-    let code = line.trim_start().trim_start_matches("pub(crate) ").trim_start_matches("pub ");
-    code.starts_with("mod ") && line.ends_with('{')
+    let code = line.trim_start();
+    let is_named = code.starts_with("mod ") || code.starts_with("pub") && code.contains(" mod ");
+    is_named && line.ends_with('{')
 }
 
 #[cfg(test)]
@@ -57,7 +58,7 @@ mod tests {
     #[test]
     fn counts_what_is_neither_comment_nor_test() {
         let text = "//! a\nfn f() {\n\n    // b\n    g() // c\n}\n#[cfg(test)]\nmod tests {\n    \
-                    fn h() {}\n}\n#[cfg(test)]\nfn i() {}\n#[cfg(test)]\npub(crate) mod tests {\n}\n";
+                    fn h() {}\n}\n#[cfg(test)]\nfn i() {}\n#[cfg(test)]\npub(in crate::a) mod tests {\n}\n";
         let files = crate::made(&[
             ("crates/a/src/lib.rs", text),
             ("crates/a/src/b/tests.rs", text),
