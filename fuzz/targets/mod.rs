@@ -5,6 +5,12 @@
 //! take more memory than [`MEMORY_BASE`] and [`MEMORY_PER_BYTE`] allow, or more stack than
 //! [`STACK_BYTES`], which is what a program begins with.
 
+mod imports;
+mod records;
+mod servers;
+mod texts;
+mod words;
+
 use std::alloc::System;
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -13,13 +19,10 @@ use std::path::{Path, PathBuf};
 
 use cap::Cap;
 
-mod files;
-mod imports;
-mod records;
-mod servers;
-mod texts;
-mod tools;
-mod words;
+use rqps_builds::fuzzing as obtain;
+use rqps_dbms::fuzzing as dbms;
+use rqps_host::{fuzzing as os, proc};
+use rqps_lab::lab::fuzzing as lab;
 
 #[global_allocator]
 static MEMORY: Cap<System> = Cap::new(System, usize::MAX);
@@ -90,16 +93,16 @@ pub(crate) static ALL: [FuzzTarget; 46] = [
     target("callgrind", records::callgrind),
     target("stacks", records::stacks),
     target("run_folder", records::run_folder),
-    target("bundle", files::bundle),
-    target("package", files::package),
-    target("elf", files::elf),
-    target("vectors", files::vectors),
+    target("bundle", records::bundle),
+    target("package", records::package),
+    target("elf", records::elf),
+    target("vectors", records::vectors),
     seeded("import_sysbench", imports::sysbench, IMPORTED),
     seeded("import_insert", imports::insert, IMPORTED),
     seeded("import_kv", imports::kv, IMPORTED),
     seeded("import_vector", imports::vector, IMPORTED),
     target("import_folder", imports::folder),
-    target("tools", tools::tools),
+    target("tools", tools),
 ];
 
 /// The target of this name.
@@ -141,4 +144,23 @@ fn file(name: &str, bytes: &[u8]) -> PathBuf {
     let path = scratch().join(name);
     fs::write(&path, bytes).expect("a file can be written");
     path
+}
+
+// What programs print: package clients, git, ldconfig, servers, Slurm; files of the system.
+
+/// All of them on each text.
+pub(super) fn tools(bytes: &[u8]) {
+    let said = text(bytes);
+    let _ = obtain::printed(&said);
+    for line in said.lines() {
+        let _ = (lab::queue_line(line), os::is_stop_order(line), proc::bracketed(line));
+    }
+    let _ = (os::user_of(&said, "postgres"), os::user_of(&said, "100"));
+    let _ = dbms::server_log(&file("server.log", bytes));
+    let _ = (proc::host_stat(&said), proc::process_stat(&said), proc::sched_stat(&said));
+    let _ = (proc::disk_counters(&said, "sda"), proc::memory(&said), proc::cpu_info(&said));
+    let _ =
+        (proc::proportional_bytes(&said), proc::resident_bytes(&said), proc::pressure_us(&said));
+    let mounts = proc::mounts(&said);
+    let _ = proc::mount_of(&mounts, std::path::Path::new("/var/lib"));
 }

@@ -4,17 +4,21 @@ use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::targets::{file, root, scratch, split, text};
 use rqps_analysis::metrics::Histogram;
+use rqps_bench_vector::data::files;
+use rqps_builds::fuzzing as builds;
+use rqps_host::perf::{Symbols, has_function};
 use rqps_lab::benchmarks;
-use rqps_model::bisection::{BisectionRequest, GapLog};
-use rqps_model::block::BlockReport;
+use rqps_model::bisection::{BisectionRequest, CampaignLog, GapRequest, GapRound};
+use rqps_model::build::Dbms;
 use rqps_model::gate::{Calibration, LayoutRates};
 use rqps_model::host::{self, Host};
-use rqps_model::run::{RunRecord, StepRecord};
+use rqps_model::run::{BlockReport, RunRecord, StepRecord};
 use rqps_report::Format;
-use rqps_results::{self as results, ResultSet, fuzzing};
-
-use super::{file, root, scratch, split, text};
+use rqps_results as results;
+use rqps_results::bundle::Bundle;
+use rqps_results::{ResultSet, fuzzing};
 
 /// Every kind of record, in JSON.
 pub(super) fn records(bytes: &[u8]) {
@@ -25,7 +29,7 @@ pub(super) fn records(bytes: &[u8]) {
     let _ = serde_json::from_str::<Calibration>(&source);
     let _ = serde_json::from_str::<LayoutRates>(&source);
     let _ = serde_json::from_str::<BisectionRequest>(&source);
-    let _ = serde_json::from_str::<GapLog>(&source);
+    let _ = serde_json::from_str::<CampaignLog<GapRequest, GapRound>>(&source);
     if let Ok(found) = serde_json::from_str::<Host>(&source) {
         let _ = host::fingerprint(&found);
     }
@@ -115,4 +119,67 @@ pub(super) fn run_folder(bytes: &[u8]) {
         Err(error) => drop(error.to_string()),
     }
     fs::write(path, before).expect("it can be written");
+}
+
+// Files in binary form: bundles, packages, programs, vectors.
+
+/// A bundle: nothing of it lies beside its folder.
+pub(super) fn bundle(bytes: &[u8]) {
+    let path = file("bundle.tar.gz", bytes);
+    let _ = Bundle::is_meant(&path);
+    match Bundle::open(&path) {
+        Ok(bundle) => {
+            let _ = bundle.bytes();
+            let place = scratch().join("outer");
+            fs::create_dir_all(&place).expect("a folder can be made");
+            let unpacked = bundle.unpack(&place.join("inner")).is_ok();
+            let beside = fs::read_dir(&place).expect("it was made").count();
+            assert!(beside <= usize::from(unpacked), "{beside} beside the bundle");
+            fs::remove_dir_all(&place).expect("it was made");
+        }
+        Err(error) => drop(error.to_string()),
+    }
+}
+
+/// Packages of package clients: what they hold stays in their folder.
+pub(super) fn package(bytes: &[u8]) {
+    let (choice, content) = split(bytes);
+    let path = file("package", content);
+    let place = scratch().join("unpacked");
+    let root = place.join("root");
+    fs::create_dir_all(&place).expect("a folder can be made");
+    let all = [Dbms::Postgres, Dbms::Mysql, Dbms::Mariadb, Dbms::Rocksdb, Dbms::Sqlite];
+    match usize::from(choice) % (all.len() + 1) {
+        0 => builds::wheel(&path, &root),
+        at => builds::package(all[at - 1], &path, &root),
+    };
+    let beside = fs::read_dir(&place).expect("it was made").flatten();
+    assert!(beside.into_iter().all(|entry| entry.file_name() == "root"));
+    fs::remove_dir_all(&place).expect("it was made");
+}
+
+/// Programs and libraries.
+pub(super) fn elf(bytes: &[u8]) {
+    let path = file("program", bytes);
+    let _ = builds::program(&path);
+    let _ = builds::sqlite_library(bytes);
+    if let Ok(symbols) = Symbols::read(&path, &[scratch()]) {
+        let _ = (symbols.name(0), symbols.name(0x1000), symbols.name(u64::MAX));
+    }
+    let _ = has_function(&path, "main");
+}
+
+/// Files of vectors.
+pub(super) fn vectors(bytes: &[u8]) {
+    let path = file("vectors", bytes);
+    for matrix in [files::read_npy(&path), files::floats(&path), files::bytes(&path)] {
+        match matrix {
+            Ok(matrix) => assert!(matrix.rows() <= bytes.len()),
+            Err(error) => drop(error.to_string()),
+        }
+    }
+    let _ = files::integers(&path);
+    if let Ok(set) = files::dataset(&path) {
+        assert!(set.train.rows() <= bytes.len());
+    }
 }

@@ -4,15 +4,15 @@ use std::path::Path;
 
 use rqps_bench::spec::CliContext;
 use rqps_dbms::spec::{self, Machine};
-use rqps_driver::event::DriverEvent;
+use rqps_driver::control_channel::DriverEvent;
 use rqps_driver::request::{DriverCommand, DriverRequest};
-use rqps_driver::workload::settings;
+use rqps_driver::workload;
 use rqps_lab::benchmarks::{self, kv, lua, pgbench};
 use rqps_lab::lab::fuzzing as lab;
 use rqps_lab::plan::words;
 use rqps_model::build::Version;
 use rqps_model::endpoint::{Address, Endpoint};
-use rqps_model::rocksdb::KvOption;
+use rqps_model::kv::KvOption;
 use rqps_model::units;
 use rqps_wire::dsn::{self, Dsn};
 use rqps_wire::{fuzzing as wire, password};
@@ -80,10 +80,10 @@ pub(super) fn pgbench_options(bytes: &[u8]) {
 pub(super) fn quantities(bytes: &[u8]) {
     let all = lines(bytes);
     for line in &all {
-        let _ = (units::parse_duration(line), settings::bytes(line), settings::memory_limit(line));
-        let _ = (settings::count(line, 0, u64::MAX), settings::seconds(line));
-        let _ = (settings::client_counts(line, 1 << 16), settings::number(line, 0.0, f64::MAX));
-        let _ = (settings::yes_or_no(line), KvOption::parse(line));
+        let _ = (units::parse_duration(line), workload::bytes(line), workload::memory_limit(line));
+        let _ = (workload::count(line, 0, u64::MAX), workload::seconds(line));
+        let _ = (workload::client_counts(line, 1 << 16), workload::number(line, 0.0, f64::MAX));
+        let _ = (workload::yes_or_no(line), KvOption::parse(line));
         let version = Version::new(line.as_str());
         for row in spec::ALL {
             let _ = (row.scheme)(&version, Machine::this());

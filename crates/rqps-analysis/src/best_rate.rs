@@ -3,15 +3,16 @@
 //!
 //! The first round sends as fast as clients can; its rates are the scale. Every later round sends
 //! to all targets at one rate, on a Poisson schedule, and each window keeps the limit or not
-//! ([`RateWindow::keeps`](rqps_model::best_rate::RateWindow::keeps)). The best rate is the one that
+//! ([`RateWindow::keeps`](rqps_model::bisection::RateWindow::keeps)). The best rate is the one that
 //! half of the windows keep; its posterior is that of [`Threshold`].
 
 use std::collections::BTreeMap;
 
-use rqps_model::best_rate::{RateLog, RateRound};
+use serde::Serialize;
+
+use rqps_model::bisection::{CampaignLog, RateRequest, RateRound};
 use rqps_stats::Interval;
 use rqps_stats::bisection::Threshold;
-use serde::Serialize;
 
 /// Confidence of all intervals.
 const CONFIDENCE: f64 = 0.95;
@@ -91,6 +92,9 @@ pub struct RelativeRate {
     /// Its 95 % interval.
     pub interval: Interval,
 }
+
+/// What a search was asked for, and its rounds.
+pub type RateLog = CampaignLog<RateRequest, RateRound>;
 
 /// What is known of the threshold of each target, in the order of `labels`. `None` before the first
 /// round, or if it has no window.
@@ -199,7 +203,7 @@ pub fn best_rates(log: &RateLog, labels: &[String]) -> BestRates {
 
 #[cfg(test)]
 mod tests {
-    use rqps_model::best_rate::{RATE_FORMAT, RateRequest, RateWindow};
+    use rqps_model::bisection::{CAMPAIGN_FORMAT, RateRequest, RateWindow};
     use rqps_model::datagen::rng::Rng;
 
     use super::*;
@@ -215,7 +219,7 @@ mod tests {
             limit_ms,
             budget_seconds: 60.0 * 8.0,
         };
-        let mut log = RateLog { format: RATE_FORMAT, request, rounds: Vec::new() };
+        let mut log = CampaignLog { format: CAMPAIGN_FORMAT, request, rounds: Vec::new() };
         loop {
             let rate = match next(&log, &labels) {
                 NextRate::Closed => None,

@@ -16,11 +16,9 @@ use super::pairing::{divide, summarize_groups, widen};
 use super::verdict::{self, VerdictOptions, VerdictSummary};
 use super::{answers, caveat, counted, sampled};
 use rqps_model::benchmark::Group;
-use rqps_model::build::BuildSource;
+use rqps_model::build::{BuildSource, CONNECTION, Target, is_installed, is_of_durability};
 use rqps_model::metric::Metric;
 use rqps_model::run::{Dataset, Run, RunRecord, Status, StepRecord};
-use rqps_model::server_settings::{CONNECTION, is_of_durability};
-use rqps_model::target::{Target, is_installed};
 use rqps_model::verdict::LookSchedule;
 use rqps_stats::parallel;
 use rqps_stats::summary::median;
@@ -624,8 +622,8 @@ pub(super) fn note_write_rate(
 #[cfg(test)]
 mod server_settings_tests {
     use super::*;
+    use rqps_model::build::Config;
     use rqps_model::build::{Dbms, Version};
-    use rqps_model::target::Config;
 
     const GUEST: &str = "mysql://me@db/app";
 

@@ -9,9 +9,9 @@ use super::compare::AnalyzeError;
 use super::comparison::{Comparison, Relative, StepComparison};
 use super::history::family_of;
 use super::measurement::Measurement;
+use rqps_model::build::{Target, config_parts};
 use rqps_model::metric::Metric;
 use rqps_model::run::{Dataset, Run};
-use rqps_model::target::{Target, config_parts};
 use rqps_stats::Interval;
 use rqps_stats::paired::mean_interval;
 

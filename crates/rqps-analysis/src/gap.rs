@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::compare::normal;
 use rqps_model::bisection::Intervention;
+use rqps_model::build::recorded;
 use rqps_model::dialect::Dialect;
-use rqps_model::server_settings::recorded;
 use rqps_stats::Interval;
 use rqps_stats::factors::Account;
 

@@ -13,11 +13,10 @@ use super::comparison::{
 use super::measurement::Measurement;
 use super::verdict::Kind;
 use rqps_model::benchmark::Group;
-use rqps_model::build::Dbms;
+use rqps_model::build::{Dbms, Target};
 use rqps_model::gate::{SittingScatter, parse_ledger};
 use rqps_model::metric::Metric;
 use rqps_model::run::TurnFacts;
-use rqps_model::target::Target;
 use rqps_stats::moderated::Spread;
 use rqps_stats::paired::{
     self, ClusterEstimate, HodgesLehmann, PairedMean, error_of_shares, hodges_lehmann,

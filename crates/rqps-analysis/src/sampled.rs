@@ -8,8 +8,8 @@ use serde::{Serialize, Serializer};
 
 use super::comparison::{Comparison, RunFacts, TargetResult};
 use super::measurement::Measurement;
+use rqps_model::counted::{CallGraph, CallTree, Profiled, Waited};
 use rqps_model::metric::Metric;
-use rqps_model::sampled::{CallGraph, CallTree, Profiled, Waited};
 use rqps_model::verdict::Rules;
 use rqps_stats::moderated::{Estimate, Prior, SD_MIN, Spread, benjamini_hochberg};
 use rqps_stats::paired::mean_interval;
@@ -934,7 +934,7 @@ mod tests {
 #[cfg(test)]
 mod functions_tests {
     use super::*;
-    use rqps_model::sampled::CallNode;
+    use rqps_model::counted::CallNode;
 
     #[test]
     fn recursion_counts_once() {

@@ -48,7 +48,7 @@ mod tests {
     //! Compares both versions of the sequence with the published client (github.com/mdcallag/mytools,
     //! bench/ibench).
     use crate::*;
-    use rqps_driver::workload::settings::SetError;
+    use rqps_driver::workload::SetError;
     use rqps_model::benchmark::{Phase, Step, Workload};
     use rqps_model::dialect::Dialect;
     use rqps_model::insert::InsertWork;

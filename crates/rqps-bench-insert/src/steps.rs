@@ -2,11 +2,10 @@
 
 use crate::rows::{self, Partitioning};
 use rqps_bench::spec::Counting;
-use rqps_driver::workload::settings::{
-    SetError, Settings, choice, client_counts, count, memory_limit, number, own_settings, seconds,
-    yes_or_no,
+use rqps_driver::workload::{
+    Companions, SelectError, SetError, Settings, choice, client_counts, count, memory_limit, named,
+    number, own_settings, seconds, select, yes_or_no,
 };
-use rqps_driver::workload::{Companions, SelectError, named, select};
 use rqps_model::benchmark::{
     BenchmarkParameters, Group, OwnParameters, Pace, Phase, Prerequisite, RateUnit, Step,
     StepTurns, Workload,

@@ -11,8 +11,8 @@ use rqps_analysis::caveat::{Caveat, Evidence, too_large};
 use rqps_analysis::measurement::{MetricValue, SecondFigures};
 use rqps_analysis::metrics::{Histogram, Latencies};
 use rqps_model::benchmark::BenchmarkParameters;
+use rqps_model::kv::{KvOption, READAHEAD_BYTES, READAHEAD_OPTION};
 use rqps_model::metric::Metric;
-use rqps_model::rocksdb::{KvOption, READAHEAD_BYTES, READAHEAD_OPTION};
 use rqps_model::run::{DiskUsage, RunRecord, SECOND_MIN, Second, StepRecord, Usage};
 use rqps_stats::{stability, summary};
 

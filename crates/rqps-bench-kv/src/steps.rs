@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 
 use rqps_bench::spec::{Counting, DataSize, StepSet, all_rows};
-use rqps_driver::workload::settings::{
-    self, SetError, Settings, choice, count, number, own_settings, yes_or_no,
+use rqps_driver::workload::{
+    self, Companions, SelectError, SetError, Settings, choice, count, number, own_settings, select,
+    yes_or_no,
 };
-use rqps_driver::workload::{Companions, SelectError, select};
 use rqps_model::benchmark::{
     BenchmarkParameters, Group, OwnParameters, Pace, Phase, RateUnit, Step, StepTurns, Workload,
 };
 use rqps_model::counted::StepCount;
 use rqps_model::kv::{
-    Compression, CoreMix, Data, KvMaintenance, KvOperation, KvShape, KvWork, Style,
+    Compression, CoreMix, Data, KEY_BYTES, KvMaintenance, KvOperation, KvOption, KvShape, KvWork,
+    READAHEAD_BYTES, READAHEAD_OPTION, Style,
 };
-use rqps_model::rocksdb::{KEY_BYTES, KvOption, READAHEAD_BYTES, READAHEAD_OPTION};
 
 /// Keys that the only client reads while compaction catches up.
 const DRAIN_KEYS: u64 = 100;
@@ -473,7 +473,7 @@ const SETTINGS: Settings<KvShape> = Settings {
 ///
 /// See [`SetError`].
 pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
-    let (key, value) = settings::parts(assignment)?;
+    let (key, value) = workload::parts(assignment)?;
     let (Some(name), BenchmarkParameters::Kv(shape)) =
         (key.strip_prefix("option."), &mut workload.shape)
     else {
@@ -715,7 +715,6 @@ fn parse_compression(word: &str) -> Result<Compression, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parts;
     use rqps_model::benchmark::BenchmarkParameters;
 
     fn steps(change: impl FnOnce(&mut Workload, &mut KvShape)) -> Vec<Step> {

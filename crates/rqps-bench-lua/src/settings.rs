@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rqps_bench::spec::{CliContext, Counting, DataSize, UserCode};
-use rqps_driver::workload::settings::{Settings, bytes, choice, own_settings};
+use rqps_driver::workload::{Settings, bytes, choice, own_settings};
 use rqps_model::benchmark::{Group, OwnParameters, Phase, RateUnit, Step, StepTurns, Workload};
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;

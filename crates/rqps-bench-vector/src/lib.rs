@@ -56,8 +56,8 @@ mod tests {
     use crate::{set, workload};
     use rqps_model::benchmark::{Group, Phase, Step};
     use rqps_model::build::Dbms;
+    use rqps_model::build::Target;
     use rqps_model::dialect::Dialect;
-    use rqps_model::target::Target;
     use rqps_model::vector::Variant;
 
     fn steps(dialect: Dialect, settings: &[&str]) -> Vec<Step> {

@@ -3,14 +3,10 @@
 use std::path::PathBuf;
 
 use crate::steps::{self, shape_of};
-use rqps_driver::workload::named;
-use rqps_driver::workload::settings::{
-    SetError, Settings, choice, count, list, number, own_settings,
-};
+use rqps_driver::workload::{SetError, Settings, choice, count, list, named, number, own_settings};
 use rqps_model::benchmark::{BenchmarkParameters, Idle, Workload};
-use rqps_model::build::Dbms;
+use rqps_model::build::{Dbms, Target};
 use rqps_model::dialect::Dialect;
-use rqps_model::target::Target;
 use rqps_model::vector::{
     Case, DataSource, Distance, Iterative, Neighbours, PgBuild, Variant, VectorShape,
 };

@@ -5,10 +5,10 @@ use rqps_driver::workload::{Companions, SelectError, select};
 use rqps_model::benchmark::{
     Group, OwnParameters, Phase, RateUnit, Step, StepBody, StepTurns, Workload,
 };
+use rqps_model::build::{Target, config_parts};
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
 use rqps_model::script::StepParameters;
-use rqps_model::target::{Target, config_parts};
 use rqps_model::units;
 use rqps_model::vector::{
     Case, DataSource, Filter, Index, IsolationLevel, Present, Search, SearchPoint, Variant,

@@ -5,21 +5,20 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde::{Deserialize, Serialize};
+
 use rqps_analysis::Extension;
 use rqps_driver::part::DriverPart;
 use rqps_driver::request::RequestBody;
-use rqps_driver::workload::settings::{self, SetError};
-use rqps_driver::workload::{Companions, ScalePreset, SelectError, select};
+use rqps_driver::workload::{self, Companions, ScalePreset, SelectError, SetError, select};
 use rqps_host::command_output;
 use rqps_model::benchmark::{BenchmarkParameters, Phase, Placement, RateUnit, Step, Workload};
-use rqps_model::build::Dbms;
+use rqps_model::build::{Dbms, Target};
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
 use rqps_model::script::{Parameter, Script};
 use rqps_model::sql_workload::PinnedFile;
-use rqps_model::target::Target;
 use rqps_report::Sections;
-use serde::{Deserialize, Serialize};
 
 /// A benchmark; its row is in the `mod.rs` of its folder.
 pub struct BenchmarkSpec {
@@ -96,7 +95,7 @@ impl BenchmarkSpec {
         name: "",
         workload: |preset| Err(format!("use the preset `{preset}`: no such preset")),
         preset: |_| PresetFacts { config: None, is_published: false },
-        set: settings::set,
+        set: workload::set,
         finish: |_| {},
         of_dbms: |workload, _| Cow::Borrowed(workload),
         check: |_, _| Ok(()),

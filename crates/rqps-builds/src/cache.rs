@@ -24,10 +24,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::client::Progress;
-use crate::error::{ObtainError, Reason};
+use crate::client::{ObtainError, Progress, Reason};
 use rqps_host::disk::DiskError;
-use rqps_host::mark::{MarkKey, OwnFolder};
+use rqps_host::lock::{MarkKey, OwnFolder};
 use rqps_model::build::{Build, Manifest};
 use rqps_stats::parallel;
 

@@ -11,9 +11,8 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::cache::Cache;
-use crate::client::{Fetch, Hear, PackageClients, Progress};
-use crate::downloads;
-use crate::error::{ObtainError, Reason};
+use crate::client::{Fetch, Hear, ObtainError, PackageClients, Progress, Reason};
+use crate::fetch;
 use rqps_dbms::spec::{self, BuildRow, DbmsSpec, Machine, Origin, RowSource, SourceOrigin};
 use rqps_model::build::{Dbms, Manifest, Version};
 use rqps_model::units;
@@ -95,8 +94,8 @@ fn entry(spec: &DbmsSpec, row: &BuildRow, machine: Machine) -> Option<Entry> {
 /// True if the catalogue has the SHA-256 of a package. Debian's packages are signed.
 fn is_pinned(origin: &Origin) -> bool {
     match origin {
-        Origin::Maven { coordinates } => downloads::pinned(coordinates).is_some(),
-        Origin::Pip { requirement, .. } => downloads::pinned(requirement).is_some(),
+        Origin::Maven { coordinates } => fetch::pinned(coordinates).is_some(),
+        Origin::Pip { requirement, .. } => fetch::pinned(requirement).is_some(),
         Origin::Debian { .. } | Origin::Source(_) => true,
     }
 }
@@ -409,7 +408,7 @@ fn ask(
     let coordinates = format!("{artifact}:LATEST:pom");
     let into = folder.package();
     let fetch = Fetch { client: &clients.mvn, coordinates: &coordinates, dbms, into };
-    let versions = downloads::versions_of(&fetch, refresh, progress)?;
+    let versions = fetch::versions_of(&fetch, refresh, progress)?;
     let made = folder.tree();
     fs::write(&made, versions.join("\n") + "\n").map_err(Reason::io("write", &made))?;
     if let Some(folder) = path.parent() {

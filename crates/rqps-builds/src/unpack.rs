@@ -12,8 +12,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
-use crate::client::Progress;
-use crate::error::Reason;
+use crate::client::{Progress, Reason};
 use rqps_dbms::spec::{Package, PackageFormat};
 
 /// No build is larger unpacked; what claims to be is an attack or an error.

@@ -19,9 +19,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::spec;
-use rqps_model::build::{Dbms, Version};
-use rqps_model::server_settings::PLANNER;
-use rqps_model::target::{Config, config_parts};
+use rqps_model::build::{Config, Dbms, PLANNER, Version, config_parts};
 use rqps_model::{bounded, units};
 
 /// Loads the config `name` (or the file of that path) for one version of a DBMS, with a cache of

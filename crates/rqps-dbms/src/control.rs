@@ -16,9 +16,8 @@ use rqps_host::fingerprint::Fingerprint;
 use rqps_host::process::ProcessError;
 use rqps_host::user::{User, UserError};
 use rqps_host::valgrind::Callgrind;
-use rqps_model::build::Build;
+use rqps_model::build::{Build, Config, GuestPlace};
 use rqps_model::endpoint::{Address, Consent, Endpoint, Login, ServerKey, Tls};
-use rqps_model::target::{Config, GuestPlace};
 use rqps_wire::WireError;
 
 /// One DBMS under control. All calls block.

@@ -1,17 +1,19 @@
 //! A server that somebody else runs, by its DSN. It is not started, paused or stopped, none of its
 //! settings is changed, and of its data nothing but tables that rqps made for this plan is touched.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::control::{ControlPlane, DbmsError, Interrupt};
+use crate::control::{ControlPlane, DbmsError, Interrupt, Site};
 use crate::guest::{self, Guest, Ownership, Theirs};
-use crate::spec::guest_calls;
+use crate::server::{check_library, hand_over_data};
+use crate::spec::{DbmsSpec, guest_calls};
 use crate::sql_server::{ControlConnection, ServerCalls, SqlServer, connect, connector, one_value};
-use rqps_host::process::{name_of, owner_of_unix_socket};
+use rqps_host::process::{name_of, owner_of_port, owner_of_unix_socket};
+use rqps_model::build::{Dbms, GuestPlace};
 use rqps_model::compatible::CompatibleServer;
 use rqps_model::dialect::{Dialect, SERVER_ONLY};
 use rqps_model::endpoint::{Address, Endpoint, Login, TlsMode};
-use rqps_model::target::GuestPlace;
 use rqps_text::{ChangedRelation, elsewhere, place_query};
 
 /// So often at most the server is asked whether it is there, however often the lab looks.
@@ -417,6 +419,66 @@ pub fn is_loopback(host: &str) -> bool {
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
+// Whatever a program of the user's talks to. rqps starts nothing: it keeps a folder for the data of
+// a program that has a library, and looks which process of this host listens at an address.
+
+struct Client {
+    site: Site,
+    /// The server, if it listens on this host.
+    server: Option<u32>,
+}
+
+/// Host and port of an address with a scheme.
+fn address(text: &str) -> Option<(&str, u16)> {
+    let (_, rest) = text.split_once("://")?;
+    let rest = rest.split(['/', '?']).next()?;
+    let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+    let (host, port) = place.rsplit_once(':')?;
+    Some((host.trim_matches(['[', ']']), port.parse().ok()?))
+}
+
+impl ControlPlane for Client {
+    fn init(&mut self) -> Result<(), DbmsError> {
+        hand_over_data(&self.site).map(drop)
+    }
+
+    fn start(&mut self) -> Result<(), DbmsError> {
+        if Path::new(&self.site.data).exists() {
+            check_library(&self.site)?;
+        }
+        let place = address(&self.site.build.manifest.origin);
+        let near = place.filter(|(host, _)| is_loopback(host));
+        self.server = near.and_then(|(_, port)| owner_of_port(port));
+        Ok(())
+    }
+
+    fn endpoint(&self) -> (Endpoint, Login) {
+        (Endpoint::File { path: self.site.data.clone(), library: None }, Login::default())
+    }
+
+    fn session_setup(&self, _: bool) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn server_pid(&self) -> Option<u32> {
+        self.server
+    }
+
+    fn reported_version(&mut self) -> Result<String, DbmsError> {
+        Ok(self.site.build.manifest.origin.clone())
+    }
+
+    fn stop(&mut self) -> Result<(), DbmsError> {
+        Ok(())
+    }
+}
+
+pub(crate) const SPEC: DbmsSpec = DbmsSpec {
+    dbms: Dbms::Client,
+    control: |site| Ok(Box::new(Client { site, server: None })),
+    ..DbmsSpec::NONE
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -457,5 +519,19 @@ mod tests {
         check("[::1]", true);
         check("10.0.0.1", false);
         check("localhost.example", false);
+    }
+}
+
+#[cfg(test)]
+mod client_tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_host_and_port() {
+        assert_eq!(address("redis://u:p@127.0.0.1:7001/0?a=b:1"), Some(("127.0.0.1", 7001)));
+        assert_eq!(address("redis://[::1]:7001"), Some(("::1", 7001)));
+        for none in ["redis://host", "/opt/duckdb", "redis://h:seven"] {
+            assert_eq!(address(none), None, "{none}");
+        }
     }
 }

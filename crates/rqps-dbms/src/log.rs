@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use rqps_host::plain;
+use rqps_host::beneath;
 use rqps_model::run::ServerEvent;
 
 /// Lines shown of a log.
@@ -29,7 +29,7 @@ pub(super) struct Words {
 
 /// Reads the end of `path` from byte `start` on: older lines are of an earlier start.
 pub(super) fn read(path: &Path, start: u64) -> Words {
-    let text = plain::end(path, start, TAIL_BYTES).unwrap_or_default();
+    let text = beneath::end(path, start, TAIL_BYTES).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let tail = if lines.is_empty() {
@@ -70,7 +70,7 @@ pub(super) fn end(path: &Path) -> u64 {
 
 /// True if a line from byte `start` on holds the words.
 pub(super) fn says(path: &Path, start: u64, words: &str) -> bool {
-    let Ok(mut file) = plain::open(path) else { return false };
+    let Ok(mut file) = beneath::open(path) else { return false };
     let is_there = file.seek(SeekFrom::Start(start)).is_ok();
     let mut lines = BufReader::new(file.take(SEARCHED_BYTES)).split(b'\n').map_while(Result::ok);
     is_there && lines.any(|line| String::from_utf8_lossy(&line).contains(words))

@@ -15,11 +15,10 @@ use crate::sql_server::{
     on_all_tables, one_value, rest, table,
 };
 use rqps_host::process::{StopOrder, StopSignal, parent_of};
-use rqps_model::build::{Dbms, Version};
+use rqps_model::build::{Dbms, Version, is_installed};
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{Address, Endpoint, Login};
 use rqps_model::sql_name::{Identifier, Literal};
-use rqps_model::target::is_installed;
 use rqps_wire::WireError;
 
 /// User and database.

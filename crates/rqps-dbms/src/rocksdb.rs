@@ -13,8 +13,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::control::{ControlPlane, DbmsError, Site};
-use crate::library_process;
-use crate::server::{check_library, hand_over_data};
+use crate::server::{self, check_library, hand_over_data};
 use crate::spec::{
     BuildForm, BuildRow, DbmsSpec, LibraryForm, LibraryVersion, Machine, Origin, Package,
     PackageFormat,
@@ -23,11 +22,11 @@ use rqps_embed::rocksdb::marker::{DATABASE, FILE as MARKER, Marker, State};
 use rqps_embed::rocksdb::{Database, Facts, Rocksdb, RocksdbOptions, facts};
 use rqps_host::beneath::{self, Folder, FreshFolder};
 use rqps_host::child::{self, ChildTask};
-use rqps_host::user::{Identity, User};
-use rqps_host::{confinement, secret, tree};
+use rqps_host::user::{self, Identity, User};
+use rqps_host::{confinement, tree};
 use rqps_model::build::{Dbms, Version};
 use rqps_model::endpoint::{Endpoint, Login};
-use rqps_model::rocksdb::{DriverSettings, KvOption};
+use rqps_model::kv::{DriverSettings, KvOption};
 
 /// The hidden subcommand that runs [`rocksdb_process`].
 pub const ROCKSDB_COMMAND: &str = "rocksdb-probe";
@@ -81,7 +80,7 @@ impl KeyValue {
     /// Opens and closes a database of no use in a process of its own.
     fn probe(&self) -> Result<Facts, DbmsError> {
         let doing = format!("start {}", self.name());
-        let name = secret::name().map_err(DbmsError::io(doing.clone()))?;
+        let name = user::name().map_err(DbmsError::io(doing.clone()))?;
         let folder = self.site.data.join(format!("probe-{name}"));
         let lines = self.site.config.text.lines().map(str::to_owned).collect();
         let run_as = self.site.run_as.as_ref().map(User::identity);
@@ -94,13 +93,13 @@ impl KeyValue {
         self.site.check_build()?;
         let mut command = child::command(&self.site.warden_program, ChildTask::Library);
         command.arg(ROCKSDB_COMMAND);
-        library_process::ask(command, probe, ANSWER_MAX)
+        server::ask(command, probe, ANSWER_MAX)
     }
 }
 
 /// The whole of the hidden subcommand.
 pub fn rocksdb_process(input: impl Read, output: impl Write) -> ExitCode {
-    library_process::answer(input, output, carry_out)
+    server::answer(input, output, carry_out)
 }
 
 fn carry_out(probe: &Probe) -> Result<Facts, String> {

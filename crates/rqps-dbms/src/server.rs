@@ -3,15 +3,21 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
-use std::{fs, io, thread};
+use std::{fs, thread};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::control::{DbmsError, Site};
 use crate::log::{self, Words};
 use crate::sql_server::first_query;
 use rqps_host::beneath::{Folder, FreshFolder};
+use rqps_host::command_output;
 use rqps_host::process::{CLEAN_EXIT, ProcessSpec, StopOrder, StopSignal, Warden};
 use rqps_host::user::{User, check_reachable};
 use rqps_model::dialect::Dialect;
@@ -468,6 +474,47 @@ pub(super) fn check_library(site: &Site) -> Result<(), DbmsError> {
 
 fn make_folder(path: &Path) -> Result<(), DbmsError> {
     fs::create_dir_all(path).map_err(DbmsError::io(format!("make the folder {}", path.display())))
+}
+
+// Questions to a DBMS that is a library: a process of its own loads it, answers one, and ends.
+
+/// Starts the process and asks it. It says at most `most` bytes.
+pub(super) fn ask<A: DeserializeOwned>(
+    mut command: Command,
+    question: &impl Serialize,
+    most: u64,
+) -> io::Result<Result<A, String>> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(&serde_json::to_vec(question)?)?;
+    }
+    let (said, status) = command_output::output_of(child, most)?;
+    serde_json::from_slice(&said).map_err(|_| {
+        io::Error::other(format!("the process that loads the library ended with {status}"))
+    })
+}
+
+/// Answers the question on `input`. Ends with the process that asks.
+pub(super) fn answer<Q: DeserializeOwned, A: Serialize>(
+    mut input: impl Read,
+    mut output: impl Write,
+    work: impl FnOnce(&Q) -> Result<A, String>,
+) -> ExitCode {
+    let signal = rustix::process::Signal::KILL;
+    let _ = rustix::process::set_parent_process_death_signal(Some(signal));
+    let mut text = String::new();
+    let answer = input
+        .read_to_string(&mut text)
+        .map_err(|error| format!("read the request: {error}"))
+        .and_then(|_| {
+            serde_json::from_str(&text).map_err(|error| format!("parse the request: {error}"))
+        })
+        .and_then(|question| work(&question));
+    match serde_json::to_writer(&mut output, &answer).map(|()| output.flush()) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::control::{ControlPlane, DbmsError, Site};
 use crate::sql_server::ServerCalls;
-use crate::{client, fake, mariadb, mysql, postgres, rocksdb, speedb, sqlite};
+use crate::{external, fake, mariadb, mysql, postgres, rocksdb, speedb, sqlite};
 use rqps_model::build::{Dbms, Version};
 use rqps_model::dialect::Dialect;
 
@@ -510,7 +510,7 @@ pub const ALL: &[DbmsSpec] = &[
     sqlite::SPEC,
     rocksdb::SPEC,
     speedb::SPEC,
-    client::SPEC,
+    external::SPEC,
     fake::SPEC,
 ];
 

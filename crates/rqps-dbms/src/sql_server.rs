@@ -6,10 +6,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::control::{DbmsError, Interrupt};
+use rqps_model::build::recorded;
 use rqps_model::compatible::CompatibleServer;
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{Address, Login};
-use rqps_model::server_settings::recorded;
 use rqps_wire::WireError;
 use rqps_wire::mysql::MysqlClient;
 use rqps_wire::postgres::PostgresClient;

@@ -12,8 +12,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::control::{ControlPlane, DbmsError, Site};
-use crate::library_process;
-use crate::server::{check_library, hand_over_data};
+use crate::server::{self, check_library, hand_over_data};
 use crate::spec::{
     Arrangement, BuildForm, BuildRow, DbmsSpec, DebianLayout, LibraryForm, LibraryVersion,
 };
@@ -94,7 +93,7 @@ impl SqliteFile<'_> {
             None => child::command(self.program, ChildTask::Library),
         };
         command.arg(SQLITE_COMMAND);
-        library_process::ask(command, &work, ANSWER_MAX)
+        server::ask(command, &work, ANSWER_MAX)
     }
 }
 
@@ -144,7 +143,7 @@ fn launcher(build: &Build, host_libc: Option<&str>) -> Option<PathBuf> {
 
 /// The whole of the hidden subcommand: opens the database, runs the statements, answers.
 pub fn sqlite_process(input: impl Read, output: impl Write) -> ExitCode {
-    library_process::answer(input, output, carry_out)
+    server::answer(input, output, carry_out)
 }
 
 fn carry_out(work: &SqliteRequest) -> Result<SqliteAnswers, String> {

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use crate::attempt::{Call, ClientEvent, StatementError, Tally};
 use crate::connection::{Connection, Connector};
-use crate::control_channel::{ControlChannel, LabGone, Stop};
-use crate::event::DriverEvent;
+use crate::control_channel::{ControlChannel, DriverEvent, LabGone, Stop};
 use crate::loaders;
 use crate::request::DriverRequest;
-use rqps_model::answers::{AnswerReply, StatementAnswer, StepAnswers};
 use rqps_model::dialect::Dialect;
-use rqps_model::row_digest::{OrderDigest, OrderRecord, RowDigest, RowsRecord};
+use rqps_model::row_digest::{
+    AnswerReply, OrderDigest, OrderRecord, RowDigest, RowsRecord, StatementAnswer, StepAnswers,
+};
 use rqps_text::reading::{self, Effect};
 use rqps_text::{KeyedQuery, RowLimit, keyed};
 use rqps_wire::{LastRows, Prepared, Reply, RowTexts, Value, ValueType, WireError};

@@ -8,15 +8,14 @@ use std::time::{Duration, Instant};
 
 use crate::answers::{AnswerKeeper, Wanted, only_read};
 use crate::attempt::Call;
-use crate::behind;
 use crate::fake::Fake;
-use crate::loaders;
 use crate::request::{DriverRequest, RequestBody};
+use crate::{behind, loaders};
 use rqps_embed::sqlite::{self, Sqlite, SqliteError, Statement};
 use rqps_host::tree;
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{Address, Endpoint, Login};
-use rqps_wire::cancel::Canceller;
+use rqps_wire::Canceller;
 use rqps_wire::mysql::MysqlClient;
 use rqps_wire::postgres::PostgresClient;
 use rqps_wire::{Prepared, Reply, RowTexts, Value, ValueType, WireError};

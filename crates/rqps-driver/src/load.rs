@@ -11,8 +11,7 @@ use std::time::Instant;
 
 use crate::Stop;
 use crate::connection::{Connection, Connector};
-use crate::control_channel::ControlChannel;
-use crate::event::DriverEvent;
+use crate::control_channel::{ControlChannel, DriverEvent};
 use crate::loaders::{COPY_BYTES, send_local, share_out};
 use crate::part::{LoadRow, LoadRows, OpenRows};
 use crate::request::{DriverRequest, LoadRequest, LoadType};

@@ -9,8 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::connection::{Connection, Connector};
-use crate::control_channel::{ControlChannel, LabGone, Stop};
-use crate::event::{DriverEvent, FileProgress};
+use crate::control_channel::{ControlChannel, DriverEvent, FileProgress, LabGone, Stop};
 use crate::files::{self, CsvPart, SqlFile};
 use crate::load_changes::{self, shortened};
 use crate::loaders::{self, connections, gather_statistics, share_out, speed_up};

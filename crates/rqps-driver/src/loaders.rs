@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::Stop;
 use crate::connection::{Connection, Connector};
-use crate::control_channel::ControlChannel;
-use crate::event::DriverEvent;
+use crate::control_channel::{ControlChannel, DriverEvent};
 use crate::part::OpenPart;
 use crate::request::{DriverRequest, PartLoad};
 use crate::row_stream::{FillColumn, RowStream, TableFill};
@@ -18,8 +17,8 @@ use rqps_host::{affinity, tree};
 use rqps_model::dialect::{Bulk, Dialect};
 use rqps_model::run::CpuTime;
 use rqps_model::sql_name::Identifier;
+use rqps_wire::Canceller;
 use rqps_wire::WireError;
-use rqps_wire::cancel::Canceller;
 use rqps_wire::mysql::LOCAL_REFUSED;
 
 /// Bytes of a loading thread's stack.

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::client::Counts;
-use crate::clock::SECOND;
-use crate::event::StepInterval;
-use crate::recorder::{self, Recorder, histograms, text_of};
-use crate::request::{DriverRequest, StepRequest};
 use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
+
+use crate::client::Counts;
+use crate::clock::SECOND;
+use crate::control_channel::StepInterval;
+use crate::recorder::{self, Recorder, histograms, text_of};
+use crate::request::{DriverRequest, StepRequest};
 use rqps_model::benchmark::{Pace, RateUnit};
 use rqps_model::metric::Metric;
 use rqps_model::run::{CpuTime, OpenOutcome, Outcome, Role};

@@ -4,8 +4,7 @@ use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 
 use crate::connection::Connector;
-use crate::control_channel::{ControlChannel, LabGone, Stop};
-use crate::event::DriverEvent;
+use crate::control_channel::{ControlChannel, DriverEvent, LabGone, Stop};
 use crate::request::{DriverRequest, PartLoad, RequestBody, StepRequest, VERSION};
 use crate::{confined, load, load_files, loaders, step, tables, turns};
 use rqps_host::shared_memory::SharedPage;

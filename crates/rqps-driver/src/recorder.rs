@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::clock::SECOND;
-use crate::event::StepInterval;
-use crate::request::{DriverRequest, StepRequest};
 use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
+
+use crate::clock::SECOND;
+use crate::control_channel::StepInterval;
+use crate::request::{DriverRequest, StepRequest};
 use rqps_model::benchmark::Pace;
 use rqps_model::run::SECOND_MIN;
 

@@ -123,7 +123,7 @@ pub struct DriverRequest {
     pub tables: u32,
     /// Rows per table.
     pub rows: u64,
-    /// True if the driver sends [`Prepared`](crate::event::DriverEvent::Prepared) and waits
+    /// True if the driver sends [`Prepared`](crate::control_channel::DriverEvent::Prepared) and waits
     /// for a line.
     #[serde(default)]
     pub pause: bool,

@@ -9,8 +9,7 @@ use crate::attempt::{ClientEvent, ClientWatch};
 use crate::client::{Client, Counts};
 use crate::clock::{self, Clock, LATE, SECOND, Window};
 use crate::connection::{Connection, Connector};
-use crate::control_channel::ControlChannel;
-use crate::event::{DriverEvent, StepInterval};
+use crate::control_channel::{ControlChannel, DriverEvent, StepInterval};
 use crate::recorder::{self, IntervalMeter, Recorder};
 use crate::request::{DriverRequest, StepRequest};
 use crate::script::sources::SharedSources;
@@ -19,7 +18,7 @@ use crate::turns::TurnGroup;
 use crate::worker_pool::{
     Events, Intervals, Order, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec,
 };
-use crate::{Stop, answers, fake, outcome, placement};
+use crate::{Stop, answers, confined, fake, outcome};
 use rqps_host::affinity::CpuAssignment;
 use rqps_host::clock::RealClock;
 use rqps_model::benchmark::{Pace, RateUnit};
@@ -118,7 +117,7 @@ fn measure_pool<W: Write, B, E: ClientEvent + 'static>(
     control: &mut ControlChannel<W>,
 ) -> Result<Outcome, Stop> {
     let Clients { begun: start, connector, make, explain, beside, watch, is_capped } = clients;
-    let seating = placement::plan(task, request.mark.is_none());
+    let seating = confined::plan(task, request.mark.is_none());
     let clock = Clock::Real(RealClock::starting_at(start));
     let team =
         request.turns.as_ref().map(|turns| TurnGroup::join(turns, task.clients, clock.clone()));
@@ -141,7 +140,7 @@ fn measure_pool<W: Write, B, E: ClientEvent + 'static>(
     let mut notes = seating.notes;
     notes.extend(ready.iter().flat_map(|ready| ready.notes.iter().cloned()));
     let alone = task.clients == 1;
-    let server = placement::SeatedServer {
+    let server = confined::SeatedServer {
         dialect: request.dialect,
         pid: task.server_pid,
         alone,
@@ -298,7 +297,7 @@ fn make_ready<E: ClientEvent>(
     index: u32,
 ) -> Result<(Client<E>, Ready), String> {
     let Shared { request, task, connector, recorders, clock, .. } = shared;
-    let seated = placement::seat_client(&shared.seats[index as usize]);
+    let seated = confined::seat_client(&shared.seats[index as usize]);
     let number = request.number_of(index);
     let mut session = connector.open(number)?;
     let mut ready = Ready { connection_id: session.connection_id(), ..Ready::default() };

@@ -4,13 +4,11 @@ use std::io::Write;
 use std::time::Duration;
 
 use crate::connection::{Connection, Connector};
-use crate::control_channel::{ControlChannel, Stop};
-use crate::event::DriverEvent;
+use crate::control_channel::{ControlChannel, DriverEvent, Stop};
 use crate::loaders;
 use crate::request::TableRead;
-use rqps_model::answers::TableRecord;
 use rqps_model::dialect::Dialect;
-use rqps_model::row_digest::RowDigest;
+use rqps_model::row_digest::{RowDigest, TableRecord};
 use rqps_model::sql_name::{Identifier, Literal};
 use rqps_wire::RowTexts;
 

@@ -17,8 +17,7 @@ use std::time::{Duration, Instant};
 
 use crate::Stop;
 use crate::clock::{Clock, Window};
-use crate::control_channel::ControlChannel;
-use crate::event::{DriverEvent, StepInterval};
+use crate::control_channel::{ControlChannel, DriverEvent, StepInterval};
 use rqps_host::clock::{self, RealClock};
 use rqps_host::tree;
 use rqps_model::run::CpuTime;

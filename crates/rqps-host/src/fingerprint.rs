@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::plain;
+use crate::beneath;
 use rqps_model::{bounded, units};
 
 /// Most entries of a tree. What has more is no build.
@@ -104,7 +104,7 @@ impl Fingerprint {
                 }
                 // Others may put a link to what only root may read in the place of a file, or
                 // above it.
-                false => hash_into(&mut sum, &file, plain::open_without_links(&file))?,
+                false => hash_into(&mut sum, &file, beneath::open_without_links(&file))?,
             };
             sum.update([0]);
             marks.push((file, mark));

@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use crate::child::{self, ChildTask};
 use crate::command_output::{self, gather, joined};
-use rqps_model::sampled::CallGraph;
+use rqps_model::counted::CallGraph;
 use rqps_model::{bounded, units};
 
 /// The sampled event: CPU time. A hardware event would be more exact, but not comparable between

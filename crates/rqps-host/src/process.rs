@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::child::{self, ChildTask};
-use crate::mark::remove_private_folder;
+use crate::lock::remove_private_folder;
 use crate::shared_memory::{self, SharedPiece};
 use crate::tree::{self, stat_of};
 use crate::user::Identity;

@@ -21,7 +21,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 use rustix::thread::futex;
 use rustix::time::Timespec;
 
-use crate::{plain, tree};
+use crate::{beneath, tree};
 
 /// The C library's folder of shared memory, one file each.
 const FOLDER: &str = "/dev/shm";
@@ -74,7 +74,7 @@ const HEADER_MOST: u64 = 64;
 /// any more, and what it lists; segments that nobody uses and whose maker is gone. A process of
 /// `initdb` that is killed leaves them so soon that no look at its maps finds them.
 pub fn left_since(begun: SystemTime, uid: u32) -> BTreeSet<SharedPiece> {
-    let table = plain::beginning(Path::new("/proc/sysvipc/shm"), LIST_MOST).unwrap_or_default();
+    let table = beneath::beginning(Path::new("/proc/sysvipc/shm"), LIST_MOST).unwrap_or_default();
     let is_alive = |pid: u32| Path::new("/proc").join(pid.to_string()).exists();
     let mut left: BTreeSet<SharedPiece> = segments(&table, (begun, uid), &is_alive).collect();
     left.extend(left_in(Path::new(FOLDER), begun, uid));
@@ -125,7 +125,7 @@ fn segments(
 /// they hold.
 fn files(folder: &Path, begun: SystemTime, uid: u32) -> Vec<(PathBuf, Vec<u8>)> {
     let read = |path: &Path| {
-        let file = plain::open(path).ok()?;
+        let file = beneath::open(path).ok()?;
         let facts = file.metadata().ok()?;
         let mut content = Vec::new();
         let is_new = facts.uid() == uid && facts.modified().ok()? >= begun;

@@ -1,13 +1,15 @@
 //! The unprivileged user that servers run as when rqps runs as root: servers refuse to run as root,
 //! and should not.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use rqps_model::units;
 
 /// The user that is taken when none is named.
 const DEFAULT_USER: &str = "nobody";
@@ -189,6 +191,39 @@ fn class_bit(uid: u32, gid: u32, user: &User) -> u32 {
     }
 }
 
+// Random passwords, keys and names.
+
+/// Random bytes of a password: as many as nobody tries out.
+const BYTES: usize = 24;
+
+/// A new password: hexadecimal digits, so that no statement and no shell reads them differently.
+///
+/// # Errors
+/// The kernel gives no random bytes.
+pub fn password() -> io::Result<String> {
+    random::<BYTES>()
+}
+
+/// A new key.
+pub(super) fn key() -> io::Result<String> {
+    random::<32>()
+}
+
+/// A name that nobody foresees, for a file or folder in a place for everyone. Short, because the
+/// path of a socket ends at 107 bytes.
+///
+/// # Errors
+/// The kernel gives no random bytes.
+pub fn name() -> io::Result<String> {
+    random::<8>()
+}
+
+fn random<const N: usize>() -> io::Result<String> {
+    let mut bytes = [0; N];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(units::hex(&bytes))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,5 +289,17 @@ mod tests {
         set(&file, 0o604);
         set(&closed, 0o700);
         assert!(!can_read(&file, &stranger), "behind a closed folder");
+    }
+}
+
+#[cfg(test)]
+mod secret_tests {
+    use super::*;
+
+    #[test]
+    fn no_password_comes_twice() {
+        let (one, two) = (password().unwrap(), password().unwrap());
+        assert_eq!(one.len(), 2 * BYTES);
+        assert_ne!(one, two);
     }
 }

@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::{proc, tree};
-use rqps_model::sampled::Waited;
+use rqps_model::counted::Waited;
 
 /// Looks per second: no divisor of the periods in which servers do something.
 const HERTZ: u32 = 97;

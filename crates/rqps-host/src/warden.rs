@@ -1,5 +1,6 @@
 //! The warden's side of `process.rs`: starts a server, and ends the whole of its tree when it is
 //! asked to or when the lab is gone.
+
 #![allow(unsafe_code)] // One block: `pre_exec` in `ProcessSpec::start`.
 
 use std::collections::BTreeSet;
@@ -15,10 +16,10 @@ use rustix::process::{Resource, Signal, WaitOptions};
 use signal_hook::consts::signal::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::beneath::Folder;
-use crate::mark::PrivateFolder;
+use crate::beneath::{self, Folder};
+use crate::lock::PrivateFolder;
 use crate::process::{ProcessSpec, StopOrder, StopSignal, send, tree};
-use crate::{cgroup, plain, shared_memory};
+use crate::{cgroup, shared_memory};
 
 /// Time between two looks at the tree while it is being ended.
 const END_POLL: Duration = Duration::from_millis(10);
@@ -136,7 +137,7 @@ impl ProcessSpec {
             let place = format!("{what} {}", path.display());
             move |error: io::Error| io::Error::new(error.kind(), format!("{place}: {error}"))
         };
-        let log = plain::to_append(&self.log).map_err(named("open the log", &self.log))?;
+        let log = beneath::to_append(&self.log).map_err(named("open the log", &self.log))?;
         let stdin = match &self.stdin {
             Some(path) => {
                 let opened =

@@ -9,11 +9,10 @@ use super::format::{Across, ImportError, Notice, NoticeKind, Result};
 use super::text::Text;
 use rqps_dbms::spec::{self, DbmsSpec, TagScheme};
 use rqps_model::benchmark::{BenchmarkParameters, Group, Idle, RateUnit, Workload};
-use rqps_model::build::{BuildSource, Dbms, Manifest, Version};
+use rqps_model::build::{BuildSource, Config, Dbms, Manifest, Target, Version};
 use rqps_model::host::Host;
 use rqps_model::metric::Metric;
 use rqps_model::run::{FORMAT, Imported, RunKey, RunRecord, Status, StepRecord};
-use rqps_model::target::{Config, Target};
 use rqps_model::units;
 use rqps_stats::summary::{follows, printed_ratio};
 

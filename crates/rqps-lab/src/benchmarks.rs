@@ -11,17 +11,18 @@ pub use spec::{BenchmarkSpec, StepSet};
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use rqps_analysis as analyze;
 use rqps_analysis::measurement::Measurement;
-use rqps_analysis::{self as analyze, AnalyzeError, Comparison, Extension, VerdictOptions};
+use rqps_analysis::{AnalyzeError, Comparison, Extension, VerdictOptions};
 use rqps_driver::DriverPart;
 use rqps_driver::request::RequestBody;
-use rqps_driver::workload::at_each_count;
-use rqps_driver::workload::settings::SetError;
+use rqps_driver::workload::{SetError, at_each_count};
 use rqps_model::benchmark::{BenchmarkParameters, Phase, Step, Workload};
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
 use rqps_model::run::{Dataset, ReadSeconds, Run, StepRecord};
-use rqps_report::{self as report, Document, FamilyReport, ReportOptions, Sections};
+use rqps_report as report;
+use rqps_report::{Document, FamilyReport, ReportOptions, Sections};
 
 // The list of all benchmarks, and calls of their hooks by workload.
 

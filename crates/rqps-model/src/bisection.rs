@@ -4,22 +4,23 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::build::{self, Target};
 use crate::metric::Metric;
-use crate::target::{self, Target};
 use crate::verdict::Rules;
 
-/// The version of [`BisectionLog`] on disk.
-pub const BISECTION_FORMAT: u32 = 1;
+/// The version of a [`CampaignLog`] on disk.
+pub const CAMPAIGN_FORMAT: u32 = 1;
 
-/// The content of a bisection's folder.
+/// The content of the folder of a campaign: what was asked for, and what was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BisectionLog {
-    /// [`BISECTION_FORMAT`].
+pub struct CampaignLog<Request, Round> {
+    /// [`CAMPAIGN_FORMAT`].
     pub format: u32,
     /// The search.
-    pub request: BisectionRequest,
-    /// Measurements in order.
-    pub entries: Vec<BisectionEntry>,
+    pub request: Request,
+    /// Measurements in order; a bisection called them `entries` once.
+    #[serde(alias = "entries")]
+    pub rounds: Vec<Round>,
 }
 
 /// A search for the version that changed a step.
@@ -72,7 +73,7 @@ pub struct BisectionMeasurement {
     /// Places of the versions: one for counts, two for rates.
     pub places: Vec<usize>,
     /// The result folder, in the folder of the bisection.
-    #[serde(deserialize_with = "target::checked_label")]
+    #[serde(deserialize_with = "build::checked_label")]
     pub folder: String,
     /// Seconds, including builds.
     pub seconds: f64,
@@ -106,20 +107,6 @@ impl BisectionPass {
 
 // A gap between two targets as data: what is searched for, and what was measured so far.
 
-/// The version of [`GapLog`] on disk.
-pub const GAP_FORMAT: u32 = 1;
-
-/// The content of the folder of a gap.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GapLog {
-    /// [`GAP_FORMAT`].
-    pub format: u32,
-    /// The search.
-    pub request: GapRequest,
-    /// What was measured, in order.
-    pub rounds: Vec<GapRound>,
-}
-
 /// Two targets, and what is to be explained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GapRequest {
@@ -139,7 +126,7 @@ pub struct GapRequest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GapRound {
     /// The result folder, in the folder of the gap.
-    #[serde(deserialize_with = "target::checked_label")]
+    #[serde(deserialize_with = "build::checked_label")]
     pub folder: String,
     /// Seconds, loads included.
     pub seconds: f64,
@@ -180,4 +167,69 @@ pub struct Intervention {
     pub loads_anew: bool,
     /// The reason why this is one change, if it is more than a value; else empty.
     pub about: String,
+}
+
+// The search for the highest rate that keeps a limit, as data: what is searched for, and what was
+// measured so far.
+
+/// Targets and a limit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateRequest {
+    /// The plan by which rounds are measured, as a plan file.
+    pub plan: String,
+    /// The step.
+    pub step: String,
+    /// The metric that has the limit, by name: a percentile of response times.
+    pub metric: String,
+    /// The limit, in milliseconds.
+    pub limit_ms: f64,
+    /// Seconds for everything.
+    pub budget_seconds: f64,
+}
+
+/// One window of each target at one rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateRound {
+    /// The result folder, in the folder of the search.
+    #[serde(deserialize_with = "build::checked_label")]
+    pub folder: String,
+    /// Seconds, loads included.
+    pub seconds: f64,
+    /// Events per second of all clients; none for the round that sends as fast as clients can.
+    pub rate: Option<f64>,
+    /// Label of a target → its window, where it has one.
+    pub windows: BTreeMap<String, RateWindow>,
+    /// Label of a target → why it could not be measured.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub faults: BTreeMap<String, String>,
+}
+
+/// What a target did in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateWindow {
+    /// Events per second that ended.
+    pub events_per_second: f64,
+    /// Events.
+    pub events: u64,
+    /// Events that began again after an error.
+    pub errors: u64,
+    /// The metric, in milliseconds.
+    pub response_ms: f64,
+}
+
+/// Shares of events: more errors than this break the limit, whatever the response times.
+const ERRORS_MOST: f64 = 0.001;
+/// A target that ends fewer events than are due, beyond chance, falls behind.
+const KEPT_LEAST: f64 = 0.98;
+
+impl RateWindow {
+    /// True if the limit was kept: by response times, without errors, and without falling behind.
+    pub fn keeps(&self, rate: f64, limit_ms: f64) -> bool {
+        let events = self.events as f64;
+        // Arrivals are Poisson: three standard deviations of their number.
+        let least = rate * (KEPT_LEAST - 3.0 / events.max(1.0).sqrt());
+        self.response_ms <= limit_ms
+            && self.errors as f64 <= ERRORS_MOST * events
+            && self.events_per_second >= least
+    }
 }

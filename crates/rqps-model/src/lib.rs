@@ -3,11 +3,8 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-pub mod answers;
 pub mod benchmark;
-pub mod best_rate;
 pub mod bisection;
-pub mod block;
 pub mod bounded;
 pub mod build;
 pub mod client;
@@ -24,17 +21,12 @@ pub mod kv;
 pub mod lua;
 pub mod metric;
 pub mod pgbench;
-pub mod rocksdb;
 pub mod row_digest;
 pub mod run;
-pub mod sampled;
 pub mod script;
-pub mod server_settings;
 pub mod sql_name;
 pub mod sql_workload;
-pub mod target;
 pub mod units;
-pub mod value_source;
 pub mod vector;
 pub mod verdict;
 pub mod ycsb;

@@ -1,24 +1,22 @@
 //! The facts of one target in one block: the content of a run folder (docs/results.md). Judgements
 //! are computed from them later.
 
+pub use crate::host::{ClientHostRecord, CpuEvents, CpuTime, DiskUsage, HostUsage, Usage};
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::answers::{StepAnswers, TableRecord};
 use crate::benchmark::{ClientCount, Group, RateUnit, Workload};
-use crate::build::Manifest;
-use crate::counted::Counted;
-use crate::gate::HostLog;
-use crate::host::{Host, Tuning};
+use crate::build::{self, Config, Manifest, Target};
+use crate::counted::{Counted, Profiled};
+use crate::gate::{Canary, HostLog};
+use crate::host::{Host, Session, Tuning};
 use crate::metric::Metric;
-use crate::sampled::Profiled;
+use crate::row_digest::{StepAnswers, TableRecord};
 use crate::script::StepParameters;
-use crate::target::{self, Config, Target};
 use crate::verdict::LookSchedule;
-
-pub use crate::host::{ClientHostRecord, CpuEvents, CpuTime, DiskUsage, HostUsage, Usage};
 
 /// The dimensions of a run. Its folder is named after it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -30,7 +28,7 @@ pub struct RunKey {
     /// Place of the target in the block's order, from 1.
     pub order: u32,
     /// Label of the target.
-    #[serde(deserialize_with = "target::checked_label")]
+    #[serde(deserialize_with = "build::checked_label")]
     pub label: String,
 }
 
@@ -557,4 +555,39 @@ fn first() -> u32 {
 
 fn is_first(number: &u32) -> bool {
     *number == 1
+}
+
+// The report of a measured block, the counterpart of its specification.
+
+/// The format version of written-down blocks and of their reports that this program writes.
+pub const BLOCK_FORMAT: u32 = 1;
+
+/// One attempt at a block, as the host tells that measured it. Whether the block counts is decided
+/// by who gets the report.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BlockReport {
+    /// [`BLOCK_FORMAT`].
+    pub format: u32,
+    /// The id of the block's specification.
+    pub id: String,
+    /// Host and start of the measurement.
+    pub session: Session,
+    /// Before the first server was started and after the last stopped. `None` if canaries are off;
+    /// the second also if the block was interrupted.
+    pub canaries: [Option<Canary>; 2],
+    /// Seconds of the block, without loading.
+    pub seconds: f64,
+    /// The runs that have a folder, in their order. A target that could not be loaded has none.
+    pub runs: Vec<BlockRun>,
+    /// One line for each run or target that failed.
+    pub faults: Vec<String>,
+}
+
+/// A run of a block, and how it ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BlockRun {
+    /// Its folder is named after it.
+    pub key: RunKey,
+    /// The end of the run.
+    pub status: Status,
 }

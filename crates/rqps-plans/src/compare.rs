@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::statement::{Condition, PlanNode};
+use crate::rehearsal::{Condition, PlanNode};
 
 /// A ratio of costs from which the same plan counts as changed.
 const COST_RATIO: f64 = 1.5;

@@ -14,11 +14,10 @@ pub mod postgres;
 mod rehearsal;
 mod report;
 pub mod sqlite;
-mod statement;
 
 pub use self::compare::{Difference, PlanClass, compare, cost_ratio};
+pub use self::rehearsal::{Condition, PlanNode, Statement, each_chunk, statements_of};
 pub use self::rehearsal::{
     Judged, PlanError, Planner, PrivatePlace, Rehearsal, Report, SourceFiles, Tell, judge,
 };
 pub use self::report::{html, json, text};
-pub use self::statement::{Condition, PlanNode, Statement, each_chunk, statements_of};

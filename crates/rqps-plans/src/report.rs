@@ -1,8 +1,7 @@
 //! The report: for a terminal, as JSON, and as a page with both trees side by side.
 
 use crate::compare::PlanClass;
-use crate::rehearsal::{Judged, Report};
-use crate::statement::PlanNode;
+use crate::rehearsal::{Judged, PlanNode, Report};
 use rqps_model::escape;
 
 /// Columns of a terminal.

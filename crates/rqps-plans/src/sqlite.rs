@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 
-use crate::rehearsal::{PlanError, Planner, PrivatePlace, Rehearsal, SourceFiles, Tell};
-use crate::statement::{PlanNode, Statement, each_chunk};
+use crate::rehearsal::{
+    PlanError, PlanNode, Planner, PrivatePlace, Rehearsal, SourceFiles, Statement, Tell, each_chunk,
+};
 use rqps_dbms::{ControlRow, SqliteAnswers, SqliteFile};
 use rqps_host::user::User;
 use rqps_model::build::{Build, Dbms, Manifest, Version};

@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use super::document::{Block, Cell, Column, Digits, Fold, Section, Table};
 use super::{counted, stacks, verdicts};
 use rqps_analysis::Comparison;
-use rqps_analysis::causes::normalize;
-use rqps_analysis::causes::{Causes, MovedCounter, SettingsOfTarget};
+use rqps_analysis::causes::{Causes, MovedCounter, SettingsOfTarget, normalize};
 use rqps_analysis::comparison::{StepComparison, TargetResult};
-use rqps_model::answers::StepAnswers;
 use rqps_model::metric::Metric;
+use rqps_model::row_digest::StepAnswers;
 
 /// Counters that are listed at most.
 const COUNTERS_MOST: usize = 15;
@@ -484,9 +483,9 @@ mod tests {
 
     use super::*;
     use rqps_analysis::measurement::Measurement;
-    use rqps_model::answers::{AnswerReply, StatementAnswer};
     use rqps_model::benchmark::{Group, RateUnit};
     use rqps_model::row_digest::RowsRecord;
+    use rqps_model::row_digest::{AnswerReply, StatementAnswer};
     use rqps_model::run::StepRecord;
 
     #[test]

@@ -9,14 +9,12 @@ use super::{blocks, clients};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{Remark, RunFacts, TargetFacts};
 use rqps_model::benchmark::{Idle, Pace, Placement, Workload};
-use rqps_model::build::{BuildSource, Dbms, Manifest};
+use rqps_model::build::{BuildSource, Config, Dbms, Manifest, PLANNER, recorded};
 use rqps_model::compatible::{CompatibleServer, NO_ADVICE, Terms};
 use rqps_model::dialect::Dialect;
 use rqps_model::host::Host;
 use rqps_model::metric::Metric;
 use rqps_model::run::Status;
-use rqps_model::server_settings::{PLANNER, recorded};
-use rqps_model::target::Config;
 use rqps_model::units::{bytes, counted};
 use rqps_stats::summary::median;
 
@@ -477,8 +475,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use rqps_model::build::Target;
     use rqps_model::build::{Dbms, Manifest, Version};
-    use rqps_model::target::Target;
 
     fn vendor(dbms: Dbms, dsn: &str, reported: &str) -> Option<&'static str> {
         let target = Target {

@@ -10,9 +10,9 @@ use super::document::{Block, Cell, Column, Digits, Document, Section, Table};
 use super::{export, facts, tables, verdicts};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::TargetFacts;
+use rqps_model::build::Config;
 use rqps_model::escape;
 use rqps_model::metric::Metric;
-use rqps_model::target::Config;
 
 /// Forms of a report that need only a comparison; [`crate::html::render`] needs more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

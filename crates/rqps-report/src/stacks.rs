@@ -10,7 +10,7 @@ use rqps_analysis::comparison::TargetResult;
 use rqps_analysis::sampled::{
     LAYOUT_SHARE, ProfileFacts, SampledChange, SampledFunction, SampledWait, WaitChange,
 };
-use rqps_model::sampled::{CallGraph, CallTree};
+use rqps_model::counted::{CallGraph, CallTree};
 use rqps_model::verdict::Rules;
 
 /// The stacks of one target in one step, of all blocks.
@@ -521,7 +521,7 @@ pub(super) fn waits_honesty(targets: &[TargetResult]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rqps_model::sampled::CallNode;
+    use rqps_model::counted::CallNode;
 
     fn made() -> StepStacks {
         let node = |caller, name, own| CallNode { caller, name, own };

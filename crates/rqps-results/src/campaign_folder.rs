@@ -9,85 +9,52 @@ use serde::de::DeserializeOwned;
 
 use super::read::{self, ResultsError};
 use super::store;
-use rqps_model::best_rate::{RATE_FORMAT, RateLog, RateRequest, RateRound};
 use rqps_model::bisection::{
-    BISECTION_FORMAT, BisectionEntry, BisectionLog, BisectionRequest, GAP_FORMAT, GapLog,
-    GapRequest, GapRound,
+    BisectionEntry, BisectionRequest, CAMPAIGN_FORMAT, CampaignLog, GapRequest, GapRound,
+    RateRequest, RateRound,
 };
 
 /// The folder of a bisection.
-pub type BisectionFolder = CampaignFolder<BisectionLog>;
+pub type BisectionFolder = CampaignFolder<BisectionRequest>;
 
 /// The folder of a gap.
-pub type GapFolder = CampaignFolder<GapLog>;
+pub type GapFolder = CampaignFolder<GapRequest>;
 
 /// The folder of a search for the best rate.
-pub type RateFolder = CampaignFolder<RateLog>;
+pub type RateFolder = CampaignFolder<RateRequest>;
 
 /// Seconds of a campaign at most, three centuries: more come from a damaged or hostile file.
 const SECONDS_MOST: f64 = 1e10;
 
-/// What a campaign keeps.
-pub trait CampaignLog: Serialize + DeserializeOwned {
-    /// What it was asked for.
-    type Request: PartialEq;
+/// What a campaign is asked for, and what it keeps.
+pub trait Campaign: PartialEq + Serialize + DeserializeOwned {
     /// A measurement.
-    type Entry;
+    type Round: Serialize + DeserializeOwned;
     /// Name of the file.
     const FILE: &'static str;
     /// Name of the campaign.
     const NAME: &'static str;
-    /// The newest format that this rqps reads.
-    const FORMAT: u32;
-
-    /// A log without measurements.
-    fn new(request: Self::Request) -> Self;
-    /// The format of the file.
-    fn format(&self) -> u32;
-    /// What it was asked for.
-    fn request(&self) -> &Self::Request;
-    /// Adds a measurement.
-    fn push(&mut self, entry: Self::Entry);
-    /// Seconds that all measurements took.
-    fn seconds(&self) -> f64;
-    /// Why its parts do not fit together.
-    fn fault(&self) -> Option<String>;
+    /// Seconds that a measurement took.
+    fn seconds(round: &Self::Round) -> f64;
+    /// Why measurements do not fit what was asked for.
+    fn fault(&self, rounds: &[Self::Round]) -> Option<String>;
 }
 
-impl CampaignLog for BisectionLog {
-    type Request = BisectionRequest;
-    type Entry = BisectionEntry;
+impl Campaign for BisectionRequest {
+    type Round = BisectionEntry;
     const FILE: &'static str = "bisect.json";
     const NAME: &'static str = "bisection";
-    const FORMAT: u32 = BISECTION_FORMAT;
 
-    fn new(request: BisectionRequest) -> BisectionLog {
-        BisectionLog { format: BISECTION_FORMAT, request, entries: Vec::new() }
-    }
-
-    fn format(&self) -> u32 {
-        self.format
-    }
-
-    fn request(&self) -> &BisectionRequest {
-        &self.request
-    }
-
-    fn push(&mut self, entry: BisectionEntry) {
-        self.entries.push(entry);
-    }
-
-    fn seconds(&self) -> f64 {
-        let seconds = |entry: &BisectionEntry| match entry {
+    fn seconds(entry: &BisectionEntry) -> f64 {
+        match entry {
             BisectionEntry::Measured(measured) => measured.seconds,
             BisectionEntry::Lost { .. } => 0.0,
-        };
-        self.entries.iter().map(seconds).sum()
+        }
     }
 
-    fn fault(&self) -> Option<String> {
-        let count = self.request.versions.len();
-        let places = self.entries.iter().flat_map(|entry| match entry {
+    fn fault(&self, entries: &[BisectionEntry]) -> Option<String> {
+        let count = self.versions.len();
+        let places = entries.iter().flat_map(|entry| match entry {
             BisectionEntry::Measured(measured) => measured.places.clone(),
             BisectionEntry::Lost { place, .. } => vec![*place],
         });
@@ -96,73 +63,37 @@ impl CampaignLog for BisectionLog {
     }
 }
 
-impl CampaignLog for GapLog {
-    type Request = GapRequest;
-    type Entry = GapRound;
+impl Campaign for GapRequest {
+    type Round = GapRound;
     const FILE: &'static str = "gap.json";
     const NAME: &'static str = "gap";
-    const FORMAT: u32 = GAP_FORMAT;
 
-    fn new(request: GapRequest) -> GapLog {
-        GapLog { format: GAP_FORMAT, request, rounds: Vec::new() }
+    fn seconds(round: &GapRound) -> f64 {
+        round.seconds
     }
 
-    fn format(&self) -> u32 {
-        self.format
-    }
-
-    fn request(&self) -> &GapRequest {
-        &self.request
-    }
-
-    fn push(&mut self, round: GapRound) {
-        self.rounds.push(round);
-    }
-
-    fn seconds(&self) -> f64 {
-        self.rounds.iter().map(|round| round.seconds).sum()
-    }
-
-    fn fault(&self) -> Option<String> {
+    fn fault(&self, rounds: &[GapRound]) -> Option<String> {
         let is_other =
             |round: &GapRound| round.blocks.iter().any(|it| it.len() != round.arms.len());
-        self.rounds
+        rounds
             .iter()
             .any(is_other)
             .then(|| "a block has another number of rates than its round has targets".to_owned())
     }
 }
 
-impl CampaignLog for RateLog {
-    type Request = RateRequest;
-    type Entry = RateRound;
+impl Campaign for RateRequest {
+    type Round = RateRound;
     const FILE: &'static str = "rate.json";
     const NAME: &'static str = "search for a rate";
-    const FORMAT: u32 = RATE_FORMAT;
 
-    fn new(request: RateRequest) -> RateLog {
-        RateLog { format: RATE_FORMAT, request, rounds: Vec::new() }
+    fn seconds(round: &RateRound) -> f64 {
+        round.seconds
     }
 
-    fn format(&self) -> u32 {
-        self.format
-    }
-
-    fn request(&self) -> &RateRequest {
-        &self.request
-    }
-
-    fn push(&mut self, round: RateRound) {
-        self.rounds.push(round);
-    }
-
-    fn seconds(&self) -> f64 {
-        self.rounds.iter().map(|round| round.seconds).sum()
-    }
-
-    fn fault(&self) -> Option<String> {
+    fn fault(&self, rounds: &[RateRound]) -> Option<String> {
         let is_rate = |rate: f64| rate > 0.0 && rate.is_finite();
-        let (first, others) = self.rounds.split_first()?;
+        let (first, others) = rounds.split_first()?;
         let capacities = first.windows.values().map(|it| Some(it.events_per_second));
         let all = capacities.chain(others.iter().map(|round| round.rate));
         all.into_iter()
@@ -173,27 +104,28 @@ impl CampaignLog for RateLog {
 
 /// The folder of a campaign.
 #[derive(Debug)]
-pub struct CampaignFolder<L> {
+pub struct CampaignFolder<R: Campaign> {
     path: PathBuf,
-    log: L,
+    log: CampaignLog<R, R::Round>,
 }
 
-impl<L: CampaignLog> CampaignFolder<L> {
+impl<R: Campaign> CampaignFolder<R> {
     /// Makes the folder, or opens the one that was begun there with this request.
     ///
     /// # Errors
     /// It holds another campaign, or cannot be written.
-    pub fn create(path: &Path, request: L::Request) -> Result<Self, ResultsError> {
-        if path.join(L::FILE).exists() {
+    pub fn create(path: &Path, request: R) -> Result<Self, ResultsError> {
+        if path.join(R::FILE).exists() {
             let folder = Self::open(path)?;
-            if *folder.log.request() == request {
+            if folder.log.request == request {
                 return Ok(folder);
             }
-            let why = format!("it holds a {} of something else", L::NAME);
+            let why = format!("it holds a {} of something else", R::NAME);
             return Err(ResultsError::Occupied { path: path.to_owned(), why });
         }
         store::create_folder(path)?;
-        let folder = CampaignFolder { path: path.to_owned(), log: L::new(request) };
+        let log = CampaignLog { format: CAMPAIGN_FORMAT, request, rounds: Vec::new() };
+        let folder = CampaignFolder { path: path.to_owned(), log };
         folder.write()?;
         Ok(folder)
     }
@@ -204,12 +136,14 @@ impl<L: CampaignLog> CampaignFolder<L> {
     /// The file is none of this campaign, or one of a newer rqps.
     pub fn open(path: &Path) -> Result<Self, ResultsError> {
         store::check_plain(path)?;
-        let file = path.join(L::FILE);
-        let log = read::versioned(&file, L::FORMAT, L::format)?;
-        let log: L = log.ok_or_else(|| read::no_file(&file))?;
-        let has_time = (0.0..=SECONDS_MOST).contains(&log.seconds());
+        let file = path.join(R::FILE);
+        let format = |log: &CampaignLog<R, R::Round>| log.format;
+        let log = read::versioned(&file, CAMPAIGN_FORMAT, format)?;
+        let log = log.ok_or_else(|| read::no_file(&file))?;
+        let seconds: f64 = log.rounds.iter().map(R::seconds).sum();
+        let has_time = (0.0..=SECONDS_MOST).contains(&seconds);
         let fault = (!has_time).then(|| "its measurements took an impossible time".to_owned());
-        if let Some(why) = fault.or_else(|| log.fault()) {
+        if let Some(why) = fault.or_else(|| log.request.fault(&log.rounds)) {
             return Err(ResultsError::malformed(&file, 0, None, why));
         }
         Ok(CampaignFolder { path: path.to_owned(), log })
@@ -221,7 +155,7 @@ impl<L: CampaignLog> CampaignFolder<L> {
     }
 
     /// The request, and the measurements so far.
-    pub fn log(&self) -> &L {
+    pub fn log(&self) -> &CampaignLog<R, R::Round> {
         &self.log
     }
 
@@ -229,13 +163,13 @@ impl<L: CampaignLog> CampaignFolder<L> {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub fn add(&mut self, entry: L::Entry) -> Result<(), ResultsError> {
-        self.log.push(entry);
+    pub fn add(&mut self, round: R::Round) -> Result<(), ResultsError> {
+        self.log.rounds.push(round);
         self.write()
     }
 
     fn write(&self) -> Result<(), ResultsError> {
-        let file = self.path.join(L::FILE);
+        let file = self.path.join(R::FILE);
         let text = serde_json::to_string_pretty(&self.log)
             .map_err(|error| ResultsError::io("write", &file)(Error::other(error.to_string())))?;
         store::write_whole(&file, format!("{text}\n").as_bytes())

@@ -17,7 +17,7 @@ pub use calibrations::{
     keep_accepted, keep_calibration, keep_in_ledger, keep_layout, read_accepted, read_calibrations,
     read_layouts, read_ledger,
 };
-pub use campaign_folder::{BisectionFolder, GapFolder, RateFolder};
+pub use campaign_folder::{BisectionFolder, Campaign, CampaignFolder, GapFolder, RateFolder};
 pub use read::{
     COUNTS, PROFILES, ResultsError, content_stamp, entries, quick_stamp, read, read_each, read_run,
 };

@@ -11,9 +11,10 @@ use flate2::write::GzEncoder;
 
 use super::read::ResultsError;
 use rqps_model::bounded;
-use rqps_model::counted::{CountedProfile, ProfileCall, ProfileFunction, ProfilePart, Simulated};
+use rqps_model::counted::{
+    CallNode, CallTree, CountedProfile, ProfileCall, ProfileFunction, ProfilePart, Simulated,
+};
 use rqps_model::run::StepRecord;
-use rqps_model::sampled::{CallNode, CallTree};
 
 // Reads the files of callgrind, of valgrind: `steps/NN-NAME.callgrind.gz`.
 //

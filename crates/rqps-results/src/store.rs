@@ -12,10 +12,11 @@ use serde::de::DeserializeOwned;
 
 use super::read::{self, ResultsError};
 use super::{profiles, seconds};
-use rqps_model::block::{BLOCK_FORMAT, BlockReport};
 use rqps_model::gate::{GATE_FORMAT, HostLog};
 use rqps_model::host::{Host, fingerprint};
-use rqps_model::run::{Counter, RunKey, RunRecord, Second, StepRecord, Turn};
+use rqps_model::run::{
+    BLOCK_FORMAT, BlockReport, Counter, RunKey, RunRecord, Second, StepRecord, Turn,
+};
 
 /// A folder that holds `plan.toml`, `host.json` and run folders.
 #[derive(Clone, Debug)]

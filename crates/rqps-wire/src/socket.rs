@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use crate::cancel::{self, GRACE, SLICE, connect_tcp, is_stopped};
+use crate::error::{self, GRACE, SLICE, connect_tcp, is_stopped};
 use crate::{WireError, tls};
 use rqps_model::endpoint::{Address, Consent};
 
@@ -136,7 +136,7 @@ impl Channel {
     pub(super) fn logged_in(&mut self) -> Result<(), WireError> {
         self.doing = "run a statement on";
         self.deadline = None;
-        self.is_watched = cancel::may_stop();
+        self.is_watched = error::may_stop();
         self.set_read_timeout(None)
     }
 

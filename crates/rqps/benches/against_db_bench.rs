@@ -16,7 +16,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use rqps_dbms::config;
-use rqps_driver::event::DriverEvent;
+use rqps_driver::control_channel::DriverEvent;
 use rqps_driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
 use rqps_embed::rocksdb::marker::{Marker, State, database_folder};
 use rqps_lab::benchmarks;

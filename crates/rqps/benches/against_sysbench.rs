@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use rqps_lab::lab::HostLock;
 
-use crate::comparison::options::Options;
+use crate::comparison::Options;
 
 fn main() -> ExitCode {
     match compare(Options::parse().settled()) {

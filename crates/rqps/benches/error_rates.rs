@@ -10,8 +10,8 @@ use anyhow::Result;
 
 use rqps_model::verdict::Rules;
 use simulated::folders::{FOLDERS, FolderScene, simulate_folders};
-use simulated::host::{Disturbing, HostScene, simulate_host};
 use simulated::turns::{TURNS, TurnScene, simulate_turns};
+use simulated::{Disturbing, HostScene, simulate_host};
 use simulated::{QUIET, Scene, simulate};
 
 const CAMPAIGNS: u32 = 2000;

@@ -30,7 +30,7 @@ use rqps_model::verdict::{Rules, Verdict};
 use rqps_stats::summary::mean;
 
 use crate::folders::Folders;
-use crate::slowdown::{Campaign, Finding, Measuring, Twins, record, share};
+use crate::slowdown::{Campaign, Finding, Measuring, Twins, append, share};
 
 /// Builds of the bars. Debian's package libsqlite3-0 has the last.
 const TARGETS: &str =
@@ -146,7 +146,7 @@ fn compare(options: &Options) -> Result<()> {
             match Campaign::carry_out(&one.twins, &measuring, seed, &results) {
                 Ok(campaign) => {
                     if let Some(path) = &options.record {
-                        record::append(path, &one.label, one.slow, seed, &campaign.findings)?;
+                        append(path, &one.label, one.slow, seed, &campaign.findings)?;
                     }
                     one.take(round + 1, campaign);
                 }

@@ -5,11 +5,11 @@ mod replies;
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::comparison::{StepComparison, TargetResult};
 use replies::{Asked, begins_with_date, count, difference, is_uuid};
-use rqps_model::answers::{StepAnswers, TableRecord};
+
+use super::comparison::{StepComparison, TargetResult};
 use rqps_model::metric::Metric;
-use rqps_model::row_digest::ColumnDigest;
+use rqps_model::row_digest::{ColumnDigest, StepAnswers, TableRecord};
 use rqps_model::run::{Dataset, Run, Status, StepRecord};
 use rqps_model::verdict::Rules;
 use rqps_stats::paired::mean_interval;

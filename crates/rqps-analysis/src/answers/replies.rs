@@ -3,9 +3,10 @@
 use std::cmp::Ordering;
 
 use super::{Sides, Told};
-use rqps_model::answers::{AnswerReply, StatementAnswer, StepAnswers};
 use rqps_model::dialect::Dialect;
-use rqps_model::row_digest::{OrderRecord, RowsRecord, SampleRow, is_near};
+use rqps_model::row_digest::{
+    AnswerReply, OrderRecord, RowsRecord, SampleRow, StatementAnswer, StepAnswers, is_near,
+};
 use rqps_text as user_text;
 
 /// Functions, with a parenthesis, and values that depend on the time, the version or the session.

@@ -11,10 +11,9 @@ use crate::measurement::Extension;
 use crate::metrics::rate_unit;
 use crate::pairing::{PairKey, pair_key};
 use rqps_model::benchmark::Workload;
-use rqps_model::build::{BuildSource, Manifest};
+use rqps_model::build::{BuildSource, Config, Manifest};
 use rqps_model::host::Tuning;
 use rqps_model::run::RunRecord;
-use rqps_model::target::Config;
 
 /// Differing lines of settings that are shown; the rest is counted.
 const LINES_SHOWN: usize = 8;

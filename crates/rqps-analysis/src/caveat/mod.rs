@@ -3,6 +3,8 @@
 mod comparability;
 mod measuring;
 
+pub use comparability::too_large;
+
 use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
@@ -12,12 +14,10 @@ use super::causes;
 use super::comparison::{Comparison, StepComparison, TargetResult};
 use super::counted::is_counted;
 use super::measurement::Extension;
+use rqps_model::build::Target;
 use rqps_model::run::{Dataset, StepRecord};
-use rqps_model::target::Target;
 use rqps_model::units::counted;
 use rqps_stats::parallel;
-
-pub use comparability::too_large;
 
 // A reason for doubt as data, and the kinds there are.
 

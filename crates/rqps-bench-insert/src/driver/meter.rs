@@ -12,7 +12,7 @@ use super::workers::Notes;
 use rqps_driver::Stop;
 use rqps_driver::clock::SECOND;
 use rqps_driver::connection::{Connection, Connector};
-use rqps_driver::event::StepInterval;
+use rqps_driver::control_channel::StepInterval;
 use rqps_driver::recorder::{self, Recorder, Snapshot, histograms};
 use rqps_driver::request::{DriverRequest, Met, StepRequest};
 use rqps_model::dialect::Dialect;

@@ -17,23 +17,23 @@ use std::time::Instant;
 
 use meter::{Ended, Observer, RoleKind, RoleMeter, WindowEnd, WorkerCpu, WorkerRecorder};
 use prepare::{Maker, Post, Worker, said};
+use workers::{Pair, Side, Writer, WriterTurn};
+
 use rqps_driver::clock::{Clock, LATE, SECOND, Window};
 use rqps_driver::connection::{Connection, Connector};
-use rqps_driver::control_channel::ControlChannel;
-use rqps_driver::event::{DriverEvent, StepInterval};
+use rqps_driver::control_channel::{ControlChannel, DriverEvent, StepInterval};
 use rqps_driver::recorder::SeriesOf;
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_driver::worker_pool::{
     Events, Intervals, LEAD_NS, Order, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec,
 };
-use rqps_driver::{Stop, placement};
+use rqps_driver::{Stop, confined};
 use rqps_host::affinity::CpuAssignment;
 use rqps_host::clock::RealClock;
 use rqps_model::endpoint::Endpoint;
 use rqps_model::insert::InsertWork;
 use rqps_model::metric::Metric;
 use rqps_model::run::{CpuTime, Outcome};
-use workers::{Pair, Side, Writer, WriterTurn};
 
 /// What the driver tells the lab, wherever the lab is.
 type LabChannel<'a> = ControlChannel<&'a mut dyn Write>;
@@ -134,7 +134,7 @@ fn measure_really(
     let posts = prepare::posts(task, first);
     let recorders = prepare::recorders(&task.work, &posts);
     let own_pid = task.server_pid.filter(|_| request.mark.is_none());
-    let seating = placement::plan_seats(task.placement, posts.len() as u32, own_pid);
+    let seating = confined::plan_seats(task.placement, posts.len() as u32, own_pid);
     notes.extend(seating.notes);
     let shared = Arc::new(Shared {
         request: request.clone(),
@@ -175,7 +175,7 @@ fn run(
     let Shared { request, task, pairs, .. } = shared;
     let ready = pool.gather(control)?;
     let alone = ready.len() == 1;
-    let server = placement::SeatedServer {
+    let server = confined::SeatedServer {
         dialect: request.dialect,
         pid: task.server_pid,
         alone,
@@ -270,7 +270,7 @@ fn live(shared: &Shared, index: usize, handle: &WorkerHandle<Ended>) -> Result<(
     let post = shared.posts[index];
     let maker = shared.maker();
     let pair = shared.pair(post);
-    let seated = placement::seat_client(&shared.seats[index]);
+    let seated = confined::seat_client(&shared.seats[index]);
     let mut session = maker.open(post)?;
     let is_counted = shared.request.counted_events.is_some();
     let thread = is_counted.then(|| session.serving_thread()).flatten();

@@ -14,7 +14,7 @@ use crate::rows::Rows;
 use rqps_driver::Stop;
 use rqps_driver::clock::Clock;
 use rqps_driver::connection::{Connection, Connector};
-use rqps_driver::event::DriverEvent;
+use rqps_driver::control_channel::DriverEvent;
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_driver::script::explain as plans;
 use rqps_driver::worker_pool::{Spent, WorkerHandle, WorkerPool, WorkerSpec};

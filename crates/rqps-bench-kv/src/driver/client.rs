@@ -9,8 +9,7 @@ use super::{KeyNumbers, MixDraws, ValuePool, key};
 use rqps_driver::clock::{ArrivalSchedule, Clock};
 use rqps_driver::recorder::Recorder;
 use rqps_embed::rocksdb::{BATCH_MAX, EntryCounts, Handle, RocksdbError};
-use rqps_model::kv::{CoreMix, KvOperation, KvWork};
-use rqps_model::rocksdb::KEY_BYTES;
+use rqps_model::kv::{CoreMix, KEY_BYTES, KvOperation, KvWork};
 
 /// Number of operations that measure the client's own time.
 const CALIBRATION: u64 = 100_000;

@@ -14,11 +14,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rqps_driver::clock::SECOND;
-use rqps_driver::control_channel::ControlChannel;
-use rqps_driver::event::{DriverEvent, StepInterval};
+use rqps_driver::control_channel::{ControlChannel, DriverEvent, StepInterval};
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_driver::worker_pool::Events;
-use rqps_driver::{Stop, placement};
+use rqps_driver::{Stop, confined};
 use rqps_embed::rocksdb::marker::{Marker, State, database_folder};
 use rqps_embed::rocksdb::{
     CacheKind, Database, Durability, Handle, Rocksdb, RocksdbError, RocksdbOptions, facts,
@@ -28,9 +27,10 @@ use rqps_host::{affinity, proc, tree};
 use rqps_model::datagen::distribution::{HashedZipfian, Zipfian};
 use rqps_model::datagen::rng::Rng;
 use rqps_model::endpoint::Endpoint;
-use rqps_model::kv::{KvMaintenance, KvOperation, KvWork};
+use rqps_model::kv::{
+    CacheWord, DriverSettings, KEY_BYTES, KvMaintenance, KvOperation, KvOption, KvWork,
+};
 use rqps_model::metric::Metric;
-use rqps_model::rocksdb::{CacheWord, DriverSettings, KEY_BYTES, KvOption};
 use rqps_model::run::Outcome;
 
 /// What the driver tells the lab, wherever the lab is.
@@ -99,9 +99,9 @@ fn run(
     let writer_mb = setup.writer_mb(work);
     let cpus = affinity::allowed_cpus();
     let threads = work.clients + u32::from(writer_mb.is_some());
-    let seating = placement::plan_library(task.placement, threads);
+    let seating = confined::plan_library(task.placement, threads);
     let database = setup.open();
-    placement::rise(&cpus);
+    confined::rise(&cpus);
     let database = Arc::new(database?);
     control.send(&DriverEvent::Warming)?;
     let mut outcome = match work.action {

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::LabChannel;
 use super::client::{Client, Counts, Store, Until};
-use super::{KeyNumbers, ValuePool, key};
+use super::{KeyNumbers, LabChannel, ValuePool, key};
 use crate::driver;
 use rqps_driver::Stop;
 use rqps_driver::clock::{ArrivalSchedule, Clock, SECOND, Window};
-use rqps_driver::event::StepInterval;
-use rqps_driver::placement::{self, Seating};
+use rqps_driver::confined::{self, Seating};
+use rqps_driver::control_channel::StepInterval;
 use rqps_driver::recorder::{IntervalMeter, Recorder, histograms};
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_driver::turns::token::TurnRequest;
@@ -24,9 +23,8 @@ use rqps_host::affinity::CpuAssignment;
 use rqps_host::clock::RealClock;
 use rqps_host::tree::{self, Cpu};
 use rqps_model::benchmark::Pace;
-use rqps_model::kv::{KvOperation, KvWork};
+use rqps_model::kv::{KEY_BYTES, KvOperation, KvWork};
 use rqps_model::metric::Metric;
-use rqps_model::rocksdb::KEY_BYTES;
 use rqps_model::run::{OpenOutcome, Outcome, Role};
 
 /// Opens the store for a thread.
@@ -166,7 +164,7 @@ fn members<S: Store + 'static>(shared: &Arc<Shared<S>>) -> Vec<WorkerSpec<Counts
 impl<S: Store> Shared<S> {
     /// Pins the calling thread to its CPUs.
     fn sit(&self, index: usize) -> Result<(), String> {
-        self.seats.get(index).map_or(Ok(()), placement::seat_client)
+        self.seats.get(index).map_or(Ok(()), confined::seat_client)
     }
 
     fn operate(

@@ -6,6 +6,8 @@ mod host;
 mod random;
 mod state;
 
+pub use state::{LUA_COMMAND, declared};
+
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,16 +16,17 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::settings;
 use host::{SqlHost, seed_of};
+use state::{Surroundings, load_script, random_name, tell};
+
+use crate::settings;
 use rqps_driver::Stop;
 use rqps_driver::attempt::{
     AfterError, ClientEvent, ClientStop, ClientWatch, StatementError, Tally,
 };
 use rqps_driver::client::Counts;
 use rqps_driver::connection::{Connection, Connector};
-use rqps_driver::control_channel::ControlChannel;
-use rqps_driver::event::DriverEvent;
+use rqps_driver::control_channel::{ControlChannel, DriverEvent};
 use rqps_driver::loaders::gather_statistics;
 use rqps_driver::recorder::{Recorder, Snapshot};
 use rqps_driver::request::{DriverRequest, RequestBody, StepRequest};
@@ -35,8 +38,6 @@ use rqps_model::benchmark::{LoadBody, Workload};
 use rqps_model::dialect::Dialect;
 use rqps_model::lua::{LuaWork, RandomType};
 use rqps_wire::WireError;
-pub use state::{LUA_COMMAND, declared};
-use state::{Surroundings, load_script, random_name, tell};
 
 /// What the driver tells the lab, wherever the lab is.
 type LabChannel<'a> = ControlChannel<&'a mut dyn Write>;

@@ -12,11 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use searcher::{Encoding, shuffled};
+use sql::{Sql, TABLE};
+
 use crate::data::{VectorSet, fate, uniform};
 use rqps_driver::clock::{Clock, SECOND, Window};
 use rqps_driver::connection::{Connection, Connector};
-use rqps_driver::control_channel::ControlChannel;
-use rqps_driver::event::{DriverEvent, StepInterval};
+use rqps_driver::control_channel::{ControlChannel, DriverEvent, StepInterval};
 use rqps_driver::recorder::histograms;
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_driver::worker_pool::{
@@ -30,8 +32,6 @@ use rqps_model::metric::Metric;
 use rqps_model::run::Outcome;
 use rqps_model::vector::{Distance, Index, Present, Variant, VectorOperation, VectorWork};
 use rqps_wire::{Value, WireError};
-use searcher::{Encoding, shuffled};
-use sql::{Sql, TABLE};
 
 /// What the driver tells the lab, wherever the lab is.
 type LabChannel<'a> = ControlChannel<&'a mut dyn Write>;

@@ -14,7 +14,7 @@ use crate::driver::{VectorContext, give_room, numbers, shift};
 use rqps_driver::client::Counts;
 use rqps_driver::clock::Clock;
 use rqps_driver::connection::{Connection, Connector};
-use rqps_driver::event::DriverEvent;
+use rqps_driver::control_channel::DriverEvent;
 use rqps_driver::request::StepRequest;
 use rqps_driver::worker_pool::{Spent, WorkerHandle, WorkerPool, WorkerSpec};
 use rqps_driver::{Stop, step};

@@ -10,15 +10,14 @@ use super::program::{CODES_MOST, Fault, Program};
 use crate::client;
 use rqps_driver::client::Counts;
 use rqps_driver::clock::{self, Clock, SECOND, Window};
-use rqps_driver::control_channel::ControlChannel;
-use rqps_driver::event::{DriverEvent, StepInterval};
+use rqps_driver::control_channel::{ControlChannel, DriverEvent, StepInterval};
 use rqps_driver::recorder::{self, IntervalMeter, Recorder};
 use rqps_driver::request::{DriverRequest, RequestBody, StepRequest};
 use rqps_driver::turns::{TurnGroup, TurnMember};
 use rqps_driver::worker_pool::{
     Intervals, LEAD_NS, Order, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec,
 };
-use rqps_driver::{Stop, confined, outcome, placement};
+use rqps_driver::{Stop, confined, outcome};
 use rqps_host::affinity::CpuAssignment;
 use rqps_host::clock::RealClock;
 use rqps_host::tree::{Cpu, TreeCpu};
@@ -115,7 +114,7 @@ pub(crate) fn step_loop(
     let begun = Instant::now();
     let clock = Clock::Real(RealClock::starting_at(begun));
     // rqps pins nothing that somebody else runs.
-    let seating = placement::plan(&task, false);
+    let seating = confined::plan(&task, false);
     let join = |turns| TurnGroup::join(turns, task.clients, clock.clone());
     let team = request.turns.as_ref().map(join).transpose()?;
     let recorders = recorder::recorders(&task);
@@ -195,7 +194,7 @@ fn live(shared: &Shared, index: u32, handle: &WorkerHandle<Counted>) -> Result<(
     let Shared { request, task, clock, .. } = shared;
     let work = &task.work;
     // The program inherits the CPUs of its thread.
-    let seated = placement::seat_client(&shared.seats[index as usize]);
+    let seated = confined::seat_client(&shared.seats[index as usize]);
     let path = request.readable(&work.program);
     let name = format!("client {index}");
     let mut program = Program::start(&path, &name, work.timeout_seconds)?;

@@ -13,7 +13,7 @@ use crate::spec::{
 };
 use rqps_analysis::Extension;
 use rqps_driver::part::DriverPart;
-use rqps_driver::workload::settings::{Settings, own_settings, seconds};
+use rqps_driver::workload::{Settings, own_settings, seconds};
 use rqps_model::benchmark::{
     BenchmarkParameters, Group, OwnParameters, Pace, Phase, Placement, RateUnit, Step, StepTurns,
     Workload,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::schema::BUILTINS;
 use crate::spec::{CliContext, DataSize, UserCode};
-use rqps_driver::workload::settings::{Settings, own_settings};
+use rqps_driver::workload::{Settings, own_settings};
 use rqps_model::benchmark::{BenchmarkParameters, OwnParameters, Workload};
 use rqps_model::pgbench::{PgbenchFile, PgbenchProtocol, PgbenchScript, PgbenchShape, PgbenchStep};
 use rqps_model::sql_name::PlainName;

@@ -11,17 +11,18 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+
 use crate::spec::{BenchmarkSpec, DataSize, LENGTHS, UserCode, WorkloadFile, scaled};
 use rqps_driver::part::DriverPart;
 use rqps_driver::request::{CsvFile, FileLoad, RequestBody};
-use rqps_driver::workload::settings as shared;
-use rqps_driver::workload::settings::SetError;
+use rqps_driver::workload as shared;
+use rqps_driver::workload::SetError;
 use rqps_model::benchmark::{BenchmarkParameters, OwnParameters, Workload};
 use rqps_model::dialect::Dialect;
 use rqps_model::sql_name::TableName;
 use rqps_model::sql_workload::{ByDialect, CsvLoad, PinnedFile, SqlLoad, SqlShape, SqlStatement};
 use rqps_model::units;
-use serde_json::json;
 
 /// The row of `--bench sql:FILE`.
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {

@@ -1,16 +1,15 @@
 //! The sysbench microbenchmarks: 42 steps of one statement each, and their tables.
 
-pub mod presets;
-pub mod statements;
 pub mod steps;
 #[cfg(test)]
 mod tests;
 
-use crate::spec::BenchmarkSpec;
+use crate::spec::{BenchmarkSpec, PresetFacts, StepSet};
 use rqps_analysis::Extension;
 use rqps_driver::part::{DriverPart, LoadRow, LoadRows};
 use rqps_driver::request::{DriverRequest, LoadColumn, LoadRequest, LoadType, RequestBody};
-use rqps_model::benchmark::Workload;
+use rqps_driver::workload;
+use rqps_model::benchmark::{BenchmarkParameters, Placement, Workload};
 use rqps_model::datagen::rng::StreamKey;
 use rqps_model::dialect::Dialect;
 use rqps_model::script::{Operation, Script};
@@ -19,8 +18,8 @@ use rqps_model::sql_name::Identifier;
 /// The row of the benchmark.
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     name: "sysbench",
-    workload: presets::workload,
-    preset: presets::facts,
+    workload,
+    preset: facts,
     phases: steps::phases,
     choose: steps::choose,
     placement: None,
@@ -195,6 +194,266 @@ fn shortened(dialect: Dialect, sql: &str) -> String {
     }
 }
 
+// Named shapes of the sysbench microbenchmarks.
+
+/// A named shape.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SysbenchPreset {
+    /// The name after `--preset`.
+    pub name: &'static str,
+    /// Other names of the same shape.
+    pub aliases: &'static [&'static str],
+    /// One line for lists.
+    pub about: &'static str,
+    /// Its set of steps.
+    pub order: StepSet,
+    /// Number of tables.
+    pub tables: u32,
+    /// Rows per table.
+    pub rows: u64,
+    /// Concurrent connections.
+    pub clients: u32,
+    /// Measured seconds of read steps.
+    pub read_seconds: f64,
+    /// Measured seconds of write steps.
+    pub write_seconds: f64,
+    /// Seconds of warm-up before each window.
+    pub warmup_seconds: f64,
+    /// Share of the published waits after loading and writing.
+    pub settle_scale: f64,
+    /// Bytes of the DBMS's own cache; `None` derives them from the data.
+    pub cache_bytes: Option<u64>,
+    /// Default configuration of targets, if their DBMS has one of this name.
+    pub config: Option<&'static str>,
+}
+
+impl SysbenchPreset {
+    /// True for the shape of published work.
+    pub fn is_published(&self) -> bool {
+        ![QUICK.name, STANDARD.name].contains(&self.name)
+    }
+
+    /// The shape as a workload: closed pace, CPUs kept awake. Its placement is
+    /// [`default_placement`] for one CPU; correct it when the number of CPUs is known.
+    pub fn workload(&self) -> Workload {
+        Workload {
+            tables: self.tables,
+            rows: self.rows,
+            clients: self.clients,
+            read_seconds: self.read_seconds,
+            write_seconds: self.write_seconds,
+            warmup_seconds: self.warmup_seconds,
+            settle_scale: self.settle_scale,
+            placement: default_placement(self.clients, 1),
+            cache_bytes: self.cache_bytes,
+            ..Workload::plain(BenchmarkParameters::Sysbench)
+        }
+    }
+}
+
+fn named(name: &str) -> Result<&'static SysbenchPreset, String> {
+    workload::named(ALL, |preset| (preset.name, preset.aliases), name).copied()
+}
+
+/// The workload of a preset, and its set of steps.
+///
+/// # Errors
+///
+/// No such preset; the text lists the valid ones.
+pub fn workload(name: &str) -> Result<(Workload, StepSet), String> {
+    named(name).map(|preset| (preset.workload(), preset.order))
+}
+
+/// Further facts about a preset.
+pub(super) fn facts(name: &str) -> PresetFacts {
+    match named(name) {
+        Ok(preset) => PresetFacts { config: preset.config, is_published: preset.is_published() },
+        Err(_) => PresetFacts::default(),
+    }
+}
+
+/// Together while each client can have its own CPU, otherwise left to the operating system.
+fn default_placement(clients: u32, cpus: u32) -> Placement {
+    if clients <= cpus { Placement::Together } else { Placement::Os }
+}
+
+/// The published shape: cached by the DBMS, with the published waits.
+pub const FULL: SysbenchPreset = SysbenchPreset {
+    name: "full",
+    aliases: &[],
+    about: "50M rows, 600 s per read step and 900 s per write step: about 7 hours per run",
+    order: StepSet::Abbreviated,
+    tables: 1,
+    rows: 50_000_000,
+    clients: 1,
+    read_seconds: 600.0,
+    write_seconds: 900.0,
+    warmup_seconds: 5.0,
+    settle_scale: 1.0,
+    cache_bytes: None,
+    config: None,
+};
+
+/// For a first look: two targets and four blocks in about twenty minutes.
+pub const QUICK: SysbenchPreset = SysbenchPreset {
+    name: "quick",
+    about: "200k rows, 2 s per step: about 2 minutes per run",
+    rows: 200_000,
+    read_seconds: 2.0,
+    write_seconds: 2.0,
+    warmup_seconds: 1.0,
+    settle_scale: 0.02,
+    ..FULL
+};
+
+/// For a decision within an evening.
+pub const STANDARD: SysbenchPreset = SysbenchPreset {
+    name: "standard",
+    about: "2M rows, 10 s per step: about 8 minutes per run",
+    rows: 2_000_000,
+    read_seconds: 10.0,
+    write_seconds: 10.0,
+    warmup_seconds: 2.0,
+    settle_scale: 0.1,
+    ..FULL
+};
+
+/// Intel NUC, December 2020 and January 2021.
+const NUC: SysbenchPreset = SysbenchPreset {
+    name: "nuc",
+    about: "published on 4 cores, 16 GB (2020-21): 1 x 10M rows, 180 s, all 42 steps",
+    order: StepSet::Full,
+    rows: 10_000_000,
+    read_seconds: 180.0,
+    write_seconds: 180.0,
+    ..FULL
+};
+
+/// c2-standard-60, April 2023.
+const C2S60: SysbenchPreset = SysbenchPreset {
+    name: "c2s60",
+    aliases: &["c2-standard-60"],
+    about: "published on 30 cores, 240 GB (2023): 4 x 50M rows, 20 clients, 600 s, all 42 steps",
+    order: StepSet::Full,
+    tables: 4,
+    clients: 20,
+    write_seconds: 600.0,
+    ..FULL
+};
+
+/// [`C2S60`] with data cached only by the operating system.
+const C2S60_4G: SysbenchPreset = SysbenchPreset {
+    name: "c2s60-4g",
+    aliases: &["c2-standard-60-4g"],
+    about: "as c2s60 with 4 GB for the DBMS and its config buffered, so that the operating system \
+            caches",
+    cache_bytes: Some(4 << 30),
+    config: Some("buffered"),
+    ..C2S60
+};
+
+const C8R16: SysbenchPreset = SysbenchPreset {
+    name: "c8r16",
+    aliases: &["bee"],
+    about: "published on 8 cores, 16 GB (2024-25): 1 x 30M rows, 1 client, 300/600 s",
+    rows: 30_000_000,
+    read_seconds: 300.0,
+    write_seconds: 600.0,
+    ..FULL
+};
+
+const C8R32: SysbenchPreset = SysbenchPreset {
+    name: "c8r32",
+    aliases: &["pn53"],
+    about: "published on 8 cores, 32 GB (2024-26): 1 x 50M rows, 1 client, 600/900 s",
+    ..FULL
+};
+
+const C24R64: SysbenchPreset = SysbenchPreset {
+    name: "c24r64",
+    aliases: &["socket2"],
+    about: "published on 2 x 12 cores, 64 GB (2024-25): 8 x 10M rows, 16 clients, 600/900 s",
+    tables: 8,
+    rows: 10_000_000,
+    clients: 16,
+    ..FULL
+};
+
+const C32R128: SysbenchPreset = SysbenchPreset {
+    name: "c32r128",
+    aliases: &["dell32"],
+    about: "published on 32 cores, 128 GB (2024-25): 8 x 10M rows, 24 clients, 600/900 s",
+    clients: 24,
+    ..C24R64
+};
+
+/// Its published windows are 630 and 930 s; their names say 600 and 900.
+const HETZ48: SysbenchPreset = SysbenchPreset {
+    name: "hetz48",
+    aliases: &["ax162s", "ax162-s"],
+    about: "published on 48 cores, 128 GB (2024-26): 8 x 10M rows, 40 clients, 630/930 s",
+    clients: 40,
+    read_seconds: 630.0,
+    write_seconds: 930.0,
+    ..C24R64
+};
+
+/// [`C8R32`] as in 2024 and 2025, with the shorter windows.
+const C8R32_2025: SysbenchPreset = SysbenchPreset {
+    name: "c8r32-2025",
+    aliases: &[],
+    about: "as c8r32 in 2024-25: 300/600 s",
+    read_seconds: 300.0,
+    write_seconds: 600.0,
+    ..C8R32
+};
+
+/// [`C24R64`] as in 2024 and 2025, with the shorter windows.
+const C24R64_2025: SysbenchPreset = SysbenchPreset {
+    name: "c24r64-2025",
+    aliases: &[],
+    about: "as c24r64 in 2024-25: 300/600 s",
+    read_seconds: 300.0,
+    write_seconds: 600.0,
+    ..C24R64
+};
+
+/// [`C32R128`] as in 2024 and 2025, with the shorter windows.
+const C32R128_2025: SysbenchPreset = SysbenchPreset {
+    name: "c32r128-2025",
+    aliases: &[],
+    about: "as c32r128 in 2024-25: 300/600 s",
+    read_seconds: 300.0,
+    write_seconds: 600.0,
+    ..C32R128
+};
+
+/// [`HETZ48`] as in 2024 and 2025, with the shorter windows.
+const HETZ48_2025: SysbenchPreset = SysbenchPreset {
+    name: "hetz48-2025",
+    aliases: &[],
+    about: "as hetz48 in 2024-25: 300/600 s",
+    read_seconds: 300.0,
+    write_seconds: 600.0,
+    ..HETZ48
+};
+
+const GCP32: SysbenchPreset = SysbenchPreset {
+    name: "gcp32",
+    aliases: &["c4-standard-32"],
+    about: "published on 16 cores, 128 GB (2025): 8 x 10M rows, 12 clients, 300/600 s",
+    clients: 12,
+    read_seconds: 300.0,
+    write_seconds: 600.0,
+    ..C24R64
+};
+
+/// All presets in the order of lists.
+pub const ALL: &[&SysbenchPreset] = &[
+    &QUICK, &STANDARD, &FULL, &NUC, &C2S60, &C2S60_4G, &C8R16, &C8R32, &C8R32_2025, &C24R64,
+    &C24R64_2025, &C32R128, &C32R128_2025, &HETZ48, &HETZ48_2025, &GCP32,
+];
+
 #[cfg(test)]
 mod rows_tests {
     use super::*;
@@ -236,5 +495,59 @@ mod rows_tests {
             counts[table.texts(id, &mut texts) as usize - 1] += 1;
         }
         assert!(rqps_stats::goodness_of_fit(&counts, &[1.0; 20]) > 1e-5);
+    }
+}
+
+#[cfg(test)]
+mod presets_tests {
+    use super::*;
+
+    #[test]
+    fn presets_have_the_published_shapes() {
+        let check = |name: &str, shape: (u32, u64, u32), seconds: (f64, f64)| {
+            let preset = named(name).unwrap();
+            assert_eq!((preset.tables, preset.rows, preset.clients), shape, "{name}");
+            assert_eq!((preset.read_seconds, preset.write_seconds), seconds, "{name}");
+            assert_eq!((preset.warmup_seconds, preset.settle_scale), (5.0, 1.0), "{name}");
+        };
+        check("nuc", (1, 10_000_000, 1), (180.0, 180.0));
+        check("c2s60", (4, 50_000_000, 20), (600.0, 600.0));
+        check("c2s60-4g", (4, 50_000_000, 20), (600.0, 600.0));
+        check("c8r16", (1, 30_000_000, 1), (300.0, 600.0));
+        check("c8r32", (1, 50_000_000, 1), (600.0, 900.0));
+        check("c24r64", (8, 10_000_000, 16), (600.0, 900.0));
+        check("c32r128", (8, 10_000_000, 24), (600.0, 900.0));
+        check("hetz48", (8, 10_000_000, 40), (630.0, 930.0));
+        check("ax162s", (8, 10_000_000, 40), (630.0, 930.0));
+        check("c8r32-2025", (1, 50_000_000, 1), (300.0, 600.0));
+        check("c24r64-2025", (8, 10_000_000, 16), (300.0, 600.0));
+        check("c32r128-2025", (8, 10_000_000, 24), (300.0, 600.0));
+        check("hetz48-2025", (8, 10_000_000, 40), (300.0, 600.0));
+        check("gcp32", (8, 10_000_000, 12), (300.0, 600.0));
+        assert_eq!(named("c2s60-4g").unwrap().workload().cache_bytes, Some(4 << 30));
+        assert_eq!(named("nuc").unwrap().order, StepSet::Full);
+        assert_eq!(named("quick").unwrap().order, StepSet::Abbreviated);
+        assert_eq!(named("slow").ok(), None);
+    }
+
+    #[test]
+    fn names_of_presets_are_unique() {
+        let mut names: Vec<&str> = Vec::new();
+        for preset in ALL {
+            names.push(preset.name);
+            names.extend(preset.aliases);
+        }
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn placement_is_together_while_clients_have_a_cpu_each() {
+        assert_eq!(default_placement(1, 1), Placement::Together);
+        assert_eq!(default_placement(2, 2), Placement::Together);
+        assert_eq!(default_placement(3, 2), Placement::Os);
+        assert_eq!(QUICK.workload().placement, Placement::Together);
     }
 }

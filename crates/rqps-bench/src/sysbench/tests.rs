@@ -7,11 +7,10 @@ mod settings;
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use super::statements::{COLUMN_C, COLUMN_PAD};
 use crate::spec::StepSet;
-use crate::sysbench::steps::{MICROBENCHMARKS, phases};
-use crate::sysbench::{load_task, presets};
-use rqps_driver::workload::settings::SETTINGS;
+use crate::sysbench::steps::{COLUMN_C, COLUMN_PAD, MICROBENCHMARKS, phases};
+use crate::sysbench::{self, load_task};
+use rqps_driver::workload::SETTINGS;
 use rqps_model::benchmark::{Group, Phase, RateUnit, Step, Workload};
 use rqps_model::dialect::Dialect;
 use rqps_model::script::{Operation, Parameter, Protocol, Script, TableChoice};
@@ -23,7 +22,7 @@ fn steps(dialect: Dialect, order: StepSet) -> Vec<Step> {
         Phase::Measure(step) => Some(*step),
         Phase::Settle | Phase::Restore => None,
     };
-    phases(dialect, order, &presets::FULL.workload()).into_iter().filter_map(measured).collect()
+    phases(dialect, order, &sysbench::FULL.workload()).into_iter().filter_map(measured).collect()
 }
 
 fn step(dialect: Dialect, name: &str) -> Step {
@@ -43,7 +42,7 @@ struct Listing {
 /// All steps of a set.
 fn names(dialect: Dialect, order: StepSet) -> Vec<Listing> {
     let mut listings = Vec::new();
-    for phase in phases(dialect, order, &presets::QUICK.workload()) {
+    for phase in phases(dialect, order, &sysbench::QUICK.workload()) {
         if let Phase::Measure(step) = phase
             && let Some(script) = step.script()
         {
@@ -178,7 +177,7 @@ fn names_are_unique_and_fit_into_file_names() {
 #[test]
 fn without_prepared_statements_all_is_text_and_says_the_same() {
     for dialect in DIALECTS {
-        let mut workload = presets::QUICK.workload();
+        let mut workload = sysbench::QUICK.workload();
         workload.plain_statements = true;
         let plain =
             phases(dialect, StepSet::Full, &workload).into_iter().filter_map(|phase| match phase {
@@ -300,7 +299,7 @@ fn seconds_follow_the_published_scripts() {
 #[test]
 fn settling_follows_the_last_read_write() {
     for order in [StepSet::Full, StepSet::January2025, StepSet::Abbreviated] {
-        let phases = phases(Dialect::Mysql, order, &presets::QUICK.workload());
+        let phases = phases(Dialect::Mysql, order, &sysbench::QUICK.workload());
         let mut before = Vec::new();
         let mut last = String::new();
         for phase in &phases {
@@ -315,7 +314,7 @@ fn settling_follows_the_last_read_write() {
 
 #[test]
 fn quick_takes_a_quarter_of_an_hour() {
-    let workload = presets::QUICK.workload();
+    let workload = sysbench::QUICK.workload();
     let run: f64 = phases(Dialect::Mysql, StepSet::Abbreviated, &workload)
         .iter()
         .map(|phase| match phase {
@@ -332,7 +331,7 @@ fn quick_takes_a_quarter_of_an_hour() {
 /// All SQL of one dialect, and how each value is made.
 fn sql(dialect: Dialect) -> String {
     let mut text = String::new();
-    let load = load_task(dialect, &presets::QUICK.workload(), Some("rocksdb"));
+    let load = load_task(dialect, &sysbench::QUICK.workload(), Some("rocksdb"));
     let index = load.index_sql.join("\n");
     let _ = writeln!(text, "{}\n{}\n{index}", load.drop_sql, load.create_sql);
     for step in steps(dialect, StepSet::Abbreviated).iter().filter(|step| step.reported) {
@@ -385,7 +384,7 @@ fn sql_is_as_recorded() {
 #[test]
 fn load_parallelism_is_bounded() {
     let parallel = |dialect, tables| {
-        let workload = Workload { tables, ..presets::QUICK.workload() };
+        let workload = Workload { tables, ..sysbench::QUICK.workload() };
         load_task(dialect, &workload, None).parallel
     };
     assert_eq!(parallel(Dialect::Postgres, 1), 1);
@@ -449,7 +448,7 @@ fn statements_block() -> String {
 fn order_table(order: StepSet) -> String {
     let mut text = String::from("| # | step | group | reported |\n|---|---|---|---|\n");
     let mut number = 0;
-    for phase in phases(Dialect::Mysql, order, &presets::FULL.workload()) {
+    for phase in phases(Dialect::Mysql, order, &sysbench::FULL.workload()) {
         match phase {
             Phase::Settle | Phase::Restore => text.push_str("| | *settle* | | |\n"),
             Phase::Measure(step) => {
@@ -465,7 +464,7 @@ fn order_table(order: StepSet) -> String {
 
 fn presets_table() -> String {
     let mut text = String::from("| preset | also | what |\n|---|---|---|\n");
-    for preset in presets::ALL {
+    for preset in sysbench::ALL {
         let aliases = preset.aliases.join(", ");
         let _ = writeln!(text, "| `{}` | {aliases} | {} |", preset.name, preset.about);
     }

@@ -1,9 +1,8 @@
 //! Tests of the core workloads' scripts, keys, and order of loaded records.
 
 use super::SPEC;
-use super::steps::phases;
 use crate::spec::CliContext;
-use crate::ycsb::{SETTINGS, in_order_of_keys, load, take};
+use crate::ycsb::{SETTINGS, in_order_of_keys, load, phases, take};
 use rqps_driver::request::{PartLoad, RequestBody};
 use rqps_model::benchmark::{Group, Phase, Step, Workload};
 use rqps_model::datagen::distribution::key_hash;

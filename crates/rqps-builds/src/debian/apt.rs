@@ -9,8 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::client::{self, Fetch, PackageClients, Progress, line_with, shortened};
-use crate::error::Reason;
+use crate::client::{self, Fetch, PackageClients, Progress, Reason, line_with, shortened};
 use rqps_dbms::spec::Machine;
 use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output::CommandOutput;

@@ -9,18 +9,16 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::client::Progress;
-use crate::error::Reason;
-use crate::find::library_as_root;
+use crate::client::{Progress, Reason};
+use crate::find::{self, library_as_root};
+use crate::inspect;
 use crate::source::recipe::{self, Recipe};
-use crate::source::run::{Toolchain, command, failed, no_space, run};
-use crate::source::{present, put};
-use crate::{installed, layout};
+use crate::source::{Toolchain, command, failed, no_space, present, put, run};
 use rqps_dbms::spec::{self, BuildForm, SourceOrigin};
 use rqps_host::child::{self, ChildTask};
 use rqps_host::fingerprint::{self, Fingerprint};
 use rqps_host::user::{self, User};
-use rqps_host::{beneath, command_output, plain};
+use rqps_host::{beneath, command_output};
 use rqps_model::build::{Dbms, Manifest};
 
 /// No header of a version is longer.
@@ -260,16 +258,16 @@ fn told(
 ) -> Result<Manifest, Reason> {
     let Compile { dbms, place: Place { tree, log, .. }, .. } = *work;
     let root = library_as_root(dbms).map_or(tree.to_owned(), |library| tree.join(library.file));
-    let in_tree = layout::library_in_tree(dbms).map(|library| tree.join(library.file));
+    let in_tree = inspect::library_in_tree(dbms).map(|library| tree.join(library.file));
     let wanted = in_tree.as_deref().unwrap_or(&root);
     if !wanted.exists() {
         let wanted = wanted.strip_prefix(tree).unwrap_or(wanted);
         return Err(nothing_built(&wanted.to_string_lossy(), log));
     }
-    let found = installed::build(dbms, wanted, progress)?.manifest;
+    let found = find::build(dbms, wanted, progress)?.manifest;
     let Some(known) = &recipe.version else { return Ok(found) };
     let file = sources.join(&known.file);
-    let text = plain::beginning(&file, HEADER_MOST).map_err(Reason::io("read", &file))?;
+    let text = beneath::beginning(&file, HEADER_MOST).map_err(Reason::io("read", &file))?;
     let version = known.read(&text).unwrap_or_else(|| found.version.clone());
     Ok(Manifest { reported: format!("{version} according to its sources"), version, ..found })
 }
@@ -469,7 +467,7 @@ fn copy_one(from: &Path, to: &Path) -> io::Result<()> {
     if from.is_symlink() {
         return std::os::unix::fs::symlink(fs::read_link(from)?, to);
     }
-    let mut source = plain::open_without_links(from)?;
+    let mut source = beneath::open_without_links(from)?;
     let facts = source.metadata()?;
     let mut target = File::create(to)?;
     io::copy(&mut source, &mut target)?;

@@ -12,13 +12,11 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::client::shortened;
-use crate::error::Reason;
-use rqps_host::child::{self, ChildTask};
+use crate::client::{Reason, shortened};
+use rqps_host::child::{self, ChildTask, Keeper};
 use rqps_host::command_output::{self, CommandOutput, gather, joined};
-use rqps_host::keeper::Keeper;
 use rqps_host::user::{self, User};
-use rqps_host::{beneath, confinement, secret};
+use rqps_host::{beneath, confinement};
 use rqps_model::bounded;
 
 /// No commit has more files, in bytes.
@@ -414,7 +412,7 @@ fn owner_of(folder: &Path) -> io::Result<Option<User>> {
 
 /// Makes a folder that nobody else can enter or foresee.
 fn new_folder() -> io::Result<PathBuf> {
-    let path = Path::new("/tmp").join(format!("rqps-git-{}", secret::name()?));
+    let path = Path::new("/tmp").join(format!("rqps-git-{}", user::name()?));
     fs::DirBuilder::new().mode(0o700).create(&path)?;
     Ok(path)
 }

@@ -8,8 +8,7 @@ use std::{fs, io};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use crate::client::shortened;
-use crate::error::Reason;
+use crate::client::{Reason, shortened};
 use crate::inspect;
 use crate::source::compile;
 use rqps_dbms::spec::{self, is_recipe_file, recipe_name};

@@ -11,9 +11,9 @@ use crate::control::DbmsError;
 use crate::guest::catalogue::{Catalogue, LockAnswer, Relation, is_denied, own_name};
 use crate::guest::{ExternalTable, Guest, Ledger, OWNER, OWNER_COMMENT, mark, shortened, trust};
 use crate::sql_server::ControlConnection;
+use rqps_model::build::GuestPlace;
 use rqps_model::dialect::Dialect;
 use rqps_model::sql_name::{Identifier, Literal};
-use rqps_model::target::GuestPlace;
 use rqps_wire::WireError;
 
 /// The server notices a moment late that the rqps which had a lock was killed.

@@ -2,6 +2,8 @@
 
 mod statements;
 
+pub(super) use self::statements::MysqlCalls;
+
 use std::path::{Path, PathBuf};
 use std::{fs, mem};
 
@@ -11,14 +13,11 @@ use crate::server::{Server, socket};
 use crate::spec::Arrangement;
 use crate::sql_server::{ControlConnection, SettleLoad, SqlServer, connector};
 use rqps_host::process::{StopOrder, StopSignal};
-use rqps_model::build::Version;
+use rqps_model::build::{Version, is_installed};
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{Address, Endpoint, Login};
 use rqps_model::sql_name::{Identifier, Literal};
-use rqps_model::target::is_installed;
 use rqps_wire::WireError;
-
-pub(super) use self::statements::MysqlCalls;
 
 /// The differences between members of the family.
 #[derive(Clone, Copy)]

@@ -9,7 +9,7 @@ use crate::sql_server::{
     ControlConnection, ControlRow, ServerCalls, SettleLoad, SqlServer, StatusFiles, Tell, numbers,
     on_all_tables, one_value, rest, table,
 };
-use rqps_host::plain;
+use rqps_host::beneath;
 use rqps_wire::WireError;
 
 /// Dirty pages of the buffer pool that count as none.
@@ -106,7 +106,7 @@ impl ServerCalls for MysqlCalls {
     fn pid(&self, session: &mut dyn ControlConnection) -> Option<u32> {
         let path = one_value(session, "SELECT @@GLOBAL.pid_file").ok()??;
         // Whoever answers names the file.
-        plain::beginning(Path::new(&path), PID_BYTES).ok()?.trim().parse().ok()
+        beneath::beginning(Path::new(&path), PID_BYTES).ok()?.trim().parse().ok()
     }
 
     fn processes(&self) -> &'static [&'static str] {

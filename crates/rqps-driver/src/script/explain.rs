@@ -214,7 +214,7 @@ fn samples(parameters: &[Parameter], rows: u64) -> Vec<String> {
 mod tests {
     use super::*;
     use rqps_model::script::Distribution;
-    use rqps_model::value_source::{Freshness, SourceValues, ValueSource};
+    use rqps_model::script::{Freshness, SourceValues, ValueSource};
 
     fn row(cells: &[&str]) -> Vec<Option<String>> {
         cells.iter().map(|cell| Some((*cell).to_owned())).collect()

@@ -1,5 +1,8 @@
 //! Draws the values of a script's sources: once per event, per use, or per client.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
@@ -7,8 +10,7 @@ use std::sync::Arc;
 use super::values::{self, Choices, DrawnSequence, KeyDraws, KeyHistory, Spreading};
 use rqps_model::datagen::distribution::{Zipfian, key_hash, printable};
 use rqps_model::datagen::rng::Rng;
-use rqps_model::script::Script;
-use rqps_model::value_source::{Freshness, SourceValues, ValueSource};
+use rqps_model::script::{Freshness, Script, SourceValues, ValueSource};
 
 /// Most draws in a row that repeat earlier values before a source fails.
 const TRIES: u32 = 10_000;
@@ -461,6 +463,3 @@ impl Draws {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

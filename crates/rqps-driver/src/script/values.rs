@@ -1,7 +1,5 @@
 //! Where the values of sources come from: hashed keys, distributions, lists and files, days.
 
-// Chooses the records of hashed keys, and remembers which records a client has inserted.
-
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -9,13 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
+
 use rqps_model::bounded;
 use rqps_model::datagen::distribution::{
     HashedZipfian, Permutation, Zipfian, cut_gaussian, exponential, pareto, special,
 };
 use rqps_model::datagen::rng::Rng;
-use rqps_model::value_source::{KeyChoice, ValueSpread};
+use rqps_model::script::{KeyChoice, ValueSpread};
 use rqps_text::{CsvReader, CsvRecord};
+
+// Chooses the records of hashed keys, and remembers which records a client has inserted.
 
 /// The choice of the record of a hashed key.
 pub(super) enum KeyDraws {

@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use crate::rocksdb::{Batch, Database, ReadOptions, RocksdbError, Slice, WriteOptions};
-use rqps_model::rocksdb::KEY_BYTES;
+use rqps_model::kv::KEY_BYTES;
 
 /// Keys of one call of [`Handle::multi_get`] at most.
 pub const BATCH_MAX: usize = 100;

@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use crate::rocksdb::{Options, Rocksdb, RocksdbError, c_text};
-use rqps_model::rocksdb::KvOption;
+use rqps_model::kv::KvOption;
 
 /// Shards of a block cache as a power of two, as db_bench has it. Left to itself, a small hyper
 /// clock cache gets two.

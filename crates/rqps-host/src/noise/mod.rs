@@ -13,7 +13,7 @@ use std::{io, thread};
 
 use crate::noise::findings::Idleness;
 use crate::proc::{self, HostStat};
-use crate::{affinity, clock, secret, tree};
+use crate::{affinity, clock, tree, user};
 use rqps_model::gate::{Canary, Disturbance};
 
 // Canaries: the same small work each time, so that what changes between two readings is the host.
@@ -102,7 +102,7 @@ fn memory() -> f64 {
 /// Median nanoseconds of writing a page and fsync.
 fn fsync(folder: &Path) -> io::Result<f64> {
     // New, whatever name others may have put there.
-    let path = folder.join(format!("{FILE}-{}", secret::name()?));
+    let path = folder.join(format!("{FILE}-{}", user::name()?));
     let times = fsyncs(&path);
     // It is nothing but in the way; the reading counts without this, too.
     let _ = fs::remove_file(&path);

@@ -6,16 +6,16 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Stopped, bisect, measured};
-use crate::benchmarks;
+use super::{Stopped, compared, measured, step};
 use crate::lab::{Event, ExecutionOptions};
 use crate::plan::{Blocks, Plan, PlanDraft};
-use rqps_analysis::VerdictOptions;
 use rqps_analysis::best_rate::{BestRates, NextRate, best_rates, next};
 use rqps_model::benchmark::Pace;
-use rqps_model::best_rate::{RateRound, RateWindow};
+use rqps_model::bisection::{RateRound, RateWindow};
 use rqps_model::metric::Metric;
-use rqps_results::{self as results, RateFolder};
+use rqps_model::verdict::Rules;
+use rqps_results as results;
+use rqps_results::RateFolder;
 
 /// Searches until the rates are known or the budget is spent; `None` if the user stopped it. The
 /// plan of `options` has the targets; what the log of the folder has is not measured again.
@@ -82,9 +82,8 @@ fn round(
     let dataset = results::read(std::slice::from_ref(&options.out)).context("read the results")?;
     let mut windows = BTreeMap::new();
     if !dataset.runs.is_empty() {
-        let comparison = benchmarks::compare(&dataset, &VerdictOptions::default());
-        let comparison = comparison.context("compare the runs")?;
-        let step = bisect::step(&comparison, &folder.log().request.step)?;
+        let comparison = compared(&dataset, Rules::default())?;
+        let step = step(&comparison, &folder.log().request.step)?;
         for target in &step.targets {
             let Some(sample) = target.samples.first() else { continue };
             let window = RateWindow {

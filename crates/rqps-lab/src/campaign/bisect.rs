@@ -1,23 +1,28 @@
 //! `rqps bisect`: measures versions between two until it is known which of them changed a step.
 
-mod measuring;
 mod versions;
 
-pub use measuring::searched;
-pub(super) use measuring::{is_fault_of, step};
 pub use versions::versions;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
-use crate::campaign::bisect::measuring::{Asked, Measuring, counts_of};
 use crate::campaign::bisect::versions::{Choice, CountedEnds, choose, level, lost_end};
-use crate::campaign::unless_stopped;
-use crate::lab::{Event, ExecutionOptions};
+use crate::campaign::{self, Stopped, compared, is_fault_of, step, unless_stopped};
+use crate::lab::{self, Event, ExecutionOptions};
+use crate::plan::file::PlanError;
+use crate::plan::{Blocks, CountingPass, Plan, PlanDraft};
+use rqps_analysis::comparison::{Comparison, StepComparison};
 use rqps_analysis::history::{Bisection, BisectionCost, Culprit, CulpritCheck, VersionFacts};
 use rqps_analysis::pairing::CONFIDENCE;
-use rqps_model::bisection::{BisectionEntry, BisectionMeasurement, BisectionPass};
+use rqps_builds as obtain;
+use rqps_builds::{ObtainError, PackageClients, Reason, Said};
+use rqps_model::bisection::{
+    BisectionEntry, BisectionMeasurement, BisectionPass, BisectionRequest,
+};
 use rqps_model::metric::Metric;
 use rqps_results::BisectionFolder;
 use rqps_stats::Interval;
@@ -258,7 +263,7 @@ fn check(
     let Asked::Values(measured) = measuring.ask(BisectionPass::Check, &pair, CHECK_BLOCKS)? else {
         return Ok(None);
     };
-    let comparison = measuring.read(&measured.folder)?;
+    let comparison = measuring.comparison(&measured.folder)?;
     let step = step(&comparison, &measuring.request.step)?;
     let relative = step.targets.last().and_then(|target| target.comparable(metric));
     let judged = relative.and_then(|relative| Some((relative, relative.judgement.as_ref()?)));
@@ -282,7 +287,7 @@ fn functions(
     let Asked::Values(measured) = measuring.ask(BisectionPass::Count, &pair, PAIR_COUNTS)? else {
         return Ok(Vec::new());
     };
-    let comparison = measuring.read(&measured.folder)?;
+    let comparison = measuring.comparison(&measured.folder)?;
     let step = step(&comparison, &measuring.request.step)?;
     let counted = step.targets.last().and_then(|target| target.counted.as_ref());
     let found = counted.and_then(|counted| match metric {
@@ -296,7 +301,7 @@ fn functions(
 
 /// Mean seconds of the measurements of a kind so far.
 fn seconds_of(measuring: &Measuring<'_>, what: BisectionPass) -> f64 {
-    let all = measured(measuring.entries()).filter(|measured| measured.what == what);
+    let all = measured(measuring.rounds()).filter(|measured| measured.what == what);
     let seconds: Vec<f64> = all.map(|measured| measured.seconds).collect();
     if seconds.is_empty() { 0.0 } else { mean(&seconds) }
 }
@@ -327,7 +332,7 @@ fn outcome(
     culprits: Option<Vec<Culprit>>,
 ) -> Bisection {
     let request = &measuring.request;
-    let entries = measuring.entries();
+    let entries = measuring.rounds();
     let versions = request.versions.iter().enumerate().map(|(place, version)| {
         let values = values(entries, choice.metric, place);
         let n = values.len();
@@ -418,6 +423,212 @@ fn cost(entries: &[BisectionEntry], lost: usize) -> BisectionCost {
         }
     }
     cost
+}
+
+/// The metrics that a bisection may search by.
+pub fn searched() -> impl Iterator<Item = Metric> {
+    let is_searched = |metric: &Metric| {
+        counts_of(*metric).is_some()
+            || matches!(metric, Metric::Rate | Metric::ServerCpuPerOp | Metric::ClientCpuPerOp)
+    };
+    Metric::ALL.iter().copied().filter(is_searched)
+}
+
+/// Counts of a version by a counted metric; `None` for metrics that are measured in blocks. What
+/// other threads execute depends on when they run, so one count of it does not decide.
+fn counts_of(metric: Metric) -> Option<u32> {
+    match metric {
+        Metric::InstructionsPerOp => Some(1),
+        Metric::BackgroundInstructionsPerOp => Some(3),
+        _ => None,
+    }
+}
+
+/// Statements of a step that are counted.
+const COUNTED_STATEMENTS: u64 = 1000;
+
+/// The result of a requested measurement.
+#[derive(Clone, Debug, PartialEq)]
+enum Asked {
+    /// Values, and the result folder.
+    Values(BisectionMeasurement),
+    /// This version cannot be measured.
+    Lost(usize),
+}
+
+/// Remembers versions that do not build, with the reason: what failed once is not built again.
+type Measuring<'a> = campaign::Measuring<'a, BisectionRequest, BTreeMap<usize, String>>;
+
+impl Measuring<'_> {
+    /// The reasons why a version could not be measured; none for one that could.
+    fn lost(&self, place: usize) -> impl DoubleEndedIterator<Item = &str> {
+        self.rounds().iter().filter_map(move |entry| match entry {
+            BisectionEntry::Lost { place: at, reason } if *at == place => Some(reason.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The reason why versions cannot be counted; `None` if they can.
+    fn count_fault(&self) -> Option<String> {
+        if self.options.valgrind.is_none() {
+            return Some("valgrind is not installed".to_owned());
+        }
+        self.plan(BisectionPass::Count, &[0], 1).err().map(|error| error.to_string())
+    }
+
+    /// Measures versions, or finds in the log what was measured of them.
+    ///
+    /// # Errors
+    /// [`Stopped`]; what makes every measurement impossible; a log of another search.
+    fn ask(&mut self, what: BisectionPass, places: &[usize], repeats: u32) -> Result<Asked> {
+        let known = self.known(|entry| match entry {
+            BisectionEntry::Measured(known) if known.what == what && known.places == places => {
+                Some(Asked::Values(known.clone()))
+            }
+            BisectionEntry::Lost { place, .. } => {
+                places.contains(place).then_some(Asked::Lost(*place))
+            }
+            BisectionEntry::Measured(_) => None,
+        })?;
+        if let Some(asked) = known {
+            return Ok(asked);
+        }
+        let began = Instant::now();
+        for place in places {
+            if let Some(reason) = self.state.get(place).cloned() {
+                return self.lose(*place, reason);
+            }
+            if let Some(reason) = self.build_fault(*place)? {
+                self.state.insert(*place, reason.clone());
+                self.note_lost(*place, &reason);
+                return self.lose(*place, reason);
+            }
+        }
+        let labels: Vec<&str> =
+            places.iter().map(|at| self.request.versions[*at].target.label.as_str()).collect();
+        let mut name = format!("{:02}-{}-{}", self.used + 1, what.word(), labels.join("-vs-"));
+        name.truncate(name.floor_char_boundary(120));
+        let values = match self.carried_out(what, places, repeats, &name)? {
+            Ok(values) => values,
+            Err((place, reason)) => {
+                self.note_lost(place, &reason);
+                return self.lose(place, reason);
+            }
+        };
+        let measured = BisectionMeasurement {
+            what,
+            places: places.to_vec(),
+            folder: name,
+            seconds: began.elapsed().as_secs_f64(),
+            values,
+        };
+        self.keep(BisectionEntry::Measured(measured.clone()))?;
+        Ok(Asked::Values(measured))
+    }
+
+    fn note_lost(&mut self, place: usize, reason: &str) {
+        let label = &self.request.versions[place].target.label;
+        self.note(format!("{label} cannot be measured: {}", first_line(reason)));
+    }
+
+    fn lose(&mut self, place: usize, reason: String) -> Result<Asked> {
+        self.keep(BisectionEntry::Lost { place, reason })?;
+        Ok(Asked::Lost(place))
+    }
+
+    /// Makes a build available. Returns why there is none, if that is the build's own fault.
+    fn build_fault(&mut self, place: usize) -> Result<Option<String>> {
+        let target = &self.request.versions[place].target;
+        let cache = lab::open_cache(&self.options.cache)?;
+        let stop = Arc::clone(&self.options.stop);
+        let clients = PackageClients { stop, ..PackageClients::default() };
+        let label = target.label.clone();
+        let mut say = |said: Said<'_>| (self.events)(Event::of_fetch(&label, said));
+        let built = obtain::obtain_with(&clients, target.dbms, &target.source, &cache, &mut say);
+        match built {
+            Ok(_) => Ok(None),
+            Err(ObtainError::Build { reason, .. }) if matches!(*reason, Reason::Stopped) => {
+                Err(Stopped.into())
+            }
+            Err(ObtainError::Build { reason, .. }) if reason.is_of_the_build() => {
+                Ok(Some(reason.to_string()))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Measures. The inner error names a version that cannot be measured, and why.
+    fn carried_out(
+        &mut self,
+        what: BisectionPass,
+        places: &[usize],
+        repeats: u32,
+        name: &str,
+    ) -> Result<Result<Values, (usize, String)>> {
+        let out = self.folder.path().join(name);
+        let plan = self.plan(what, places, repeats)?;
+        let valgrind = self.options.valgrind.clone().filter(|_| what == BisectionPass::Count);
+        let options = ExecutionOptions { plan, out, valgrind, ..self.options.clone() };
+        let summary = campaign::run_plan(&options, None, self.events)
+            .with_context(|| format!("measure {name}"))?;
+        if summary.interrupted {
+            return Err(Stopped.into());
+        }
+        if let Some(fault) = summary.faults.first() {
+            let names =
+                |place: &&usize| is_fault_of(fault, &self.request.versions[**place].target.label);
+            // A fault without a label is taken to be of the newer version.
+            let named = places.iter().find(names);
+            let place = named.or(places.last()).copied().unwrap_or_default();
+            return Ok(Err((place, fault.clone())));
+        }
+        let comparison = self.comparison(name)?;
+        Ok(Ok(values_of(step(&comparison, &self.request.step)?)))
+    }
+
+    /// The plan of a measurement: that of the request with other targets.
+    fn plan(&self, what: BisectionPass, places: &[usize], repeats: u32) -> Result<Plan, PlanError> {
+        let targets = places.iter().map(|at| self.request.versions[*at].target.clone()).collect();
+        let base = PlanDraft { targets, gate: None, count: None, ..self.options.plan.draft() };
+        if what == BisectionPass::Count {
+            // All versions get the same statements: counts differ by the version alone.
+            let count =
+                Some(CountingPass { statements: COUNTED_STATEMENTS, repeats, simulate: false });
+            let whole = Plan::build(PlanDraft { count, ..base })?;
+            return Ok(whole.counting()?.unwrap_or(whole));
+        }
+        // Each measurement has another order and other keys.
+        let seed = base.seed.wrapping_add(1 + self.used as u64);
+        let loads = base.loads.min(repeats);
+        Plan::build(PlanDraft { blocks: Blocks::Fixed(repeats), loads, seed, ..base })
+    }
+
+    /// The comparison in a result folder.
+    fn comparison(&self, name: &str) -> Result<Comparison> {
+        compared(&self.read(name)?, self.request.rules)
+    }
+}
+
+/// Name of a metric → its values.
+type Values = BTreeMap<String, Vec<f64>>;
+
+/// The measurements of a step: ln(second / first) by block, or the values of the only target.
+fn values_of(step: &StepComparison) -> Values {
+    let of = |metric: Metric| {
+        let values: Vec<f64> = match step.targets.as_slice() {
+            [only] => only.samples.iter().filter_map(|sample| sample.get(metric)).collect(),
+            all => {
+                let relative = all.last().and_then(|target| target.comparable(metric));
+                relative.map(|it| it.differences.clone()).unwrap_or_default()
+            }
+        };
+        (!values.is_empty()).then(|| (metric.name().to_owned(), values))
+    };
+    searched().filter_map(of).collect()
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -22,8 +22,9 @@ use rqps_analysis::{Comparison, VerdictOptions, calibration};
 use rqps_model::benchmark::{Group, Phase};
 use rqps_model::gate::Calibration;
 use rqps_model::metric::Metric;
+use rqps_model::run::Dataset;
 use rqps_model::verdict::{LookSchedule, Rules};
-use rqps_results as results;
+use rqps_results::{self as results, Campaign, CampaignFolder};
 
 /// The user wants to stop.
 #[derive(Debug, Error)]
@@ -36,6 +37,88 @@ fn unless_stopped<T>(found: Result<T>) -> Result<Option<T>> {
         Err(error) if error.is::<Stopped>() => Ok(None),
         found => found.map(Some),
     }
+}
+
+/// Measures for a campaign, and remembers what was measured: a search that is resumed asks for the
+/// same again, and gets it from the log.
+struct Measuring<'a, R: Campaign, State = ()> {
+    options: &'a ExecutionOptions,
+    folder: CampaignFolder<R>,
+    request: R,
+    /// What a kind of campaign remembers beside its log.
+    state: State,
+    /// Rounds of the log that were asked for again.
+    used: usize,
+    events: &'a mut dyn FnMut(Event),
+}
+
+impl<'a, R: Campaign + Clone, State: Default> Measuring<'a, R, State> {
+    fn new(
+        options: &'a ExecutionOptions,
+        folder: CampaignFolder<R>,
+        events: &'a mut dyn FnMut(Event),
+    ) -> Measuring<'a, R, State> {
+        let request = folder.log().request.clone();
+        Measuring { options, folder, request, state: State::default(), used: 0, events }
+    }
+
+    /// The rounds that were asked for so far.
+    fn rounds(&self) -> &[R::Round] {
+        &self.folder.log().rounds[..self.used]
+    }
+
+    /// Says something that stays.
+    fn note(&mut self, text: String) {
+        (self.events)(Event::Note(text));
+    }
+
+    /// What the log has of a question that is asked again: `of` takes it from the next round.
+    ///
+    /// # Errors
+    /// That round belongs to another question.
+    fn known<T>(&mut self, of: impl Fn(&R::Round) -> Option<T>) -> Result<Option<T>> {
+        let Some(round) = self.folder.log().rounds.get(self.used) else { return Ok(None) };
+        self.used += 1;
+        let known = of(round).with_context(|| {
+            format!(
+                "resume the {} in {}: round {} of its log belongs to another search; begin anew \
+                 with another --out",
+                R::NAME,
+                self.folder.path().display(),
+                self.used
+            )
+        });
+        known.map(Some)
+    }
+
+    /// Keeps a round that was just measured.
+    fn keep(&mut self, round: R::Round) -> Result<()> {
+        self.used += 1;
+        Ok(self.folder.add(round)?)
+    }
+
+    /// What a result folder of the campaign holds.
+    fn read(&self, folder: &str) -> Result<Dataset> {
+        results::read(&[self.folder.path().join(folder)]).context("read the results")
+    }
+}
+
+/// The comparison of runs by these rules.
+fn compared(dataset: &Dataset, rules: Rules) -> Result<Comparison> {
+    let options = VerdictOptions { rules, ..VerdictOptions::default() };
+    benchmarks::compare(dataset, &options).context("compare the runs")
+}
+
+/// A step of a comparison by its name.
+fn step<'a>(comparison: &'a Comparison, name: &str) -> Result<&'a StepComparison> {
+    let found = comparison.steps.iter().find(|step| step.name == name);
+    found.with_context(|| format!("find the step {name} in the results"))
+}
+
+/// True if a fault is of the target with this label: it begins with the whole label, because one
+/// label may be the beginning of another.
+fn is_fault_of(fault: &str, label: &str) -> bool {
+    fault.strip_prefix(label).is_some_and(|rest| rest.starts_with(": "))
 }
 
 /// A calibration that was just made.
@@ -96,7 +179,7 @@ fn measured(
     let mut faults = BTreeMap::new();
     for fault in &summary.faults {
         let mut targets = options.plan.targets.iter();
-        let Some(target) = targets.find(|target| bisect::is_fault_of(fault, &target.label)) else {
+        let Some(target) = targets.find(|target| is_fault_of(fault, &target.label)) else {
             bail!("measure {folder}: {fault}");
         };
         faults.entry(target.label.clone()).or_insert_with(|| fault.clone());
@@ -187,5 +270,18 @@ impl StopRule {
             "{count} of {steps} steps decided; stopping at the limit of {} blocks (--max-blocks)",
             auto.max
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_of_the_version_with_its_whole_label() {
+        let fault = "mysql-8.0.15: b01-1-mysql-8.0.15: point-query: the server is gone";
+        assert!(is_fault_of(fault, "mysql-8.0.15"));
+        assert!(!is_fault_of(fault, "mysql-8.0.1"));
+        assert!(!is_fault_of("prepare: mysql-8.0.15", "mysql-8.0.15"));
     }
 }

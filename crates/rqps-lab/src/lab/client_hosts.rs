@@ -19,7 +19,7 @@ use rqps_dbms::{ControlPlane, ListenAddress};
 use rqps_driver::request::{AwayClients, DriverRequest, RequestBody, StepRequest};
 use rqps_driver::turns::token::TurnRules;
 use rqps_host::child::{self, ChildTask};
-use rqps_host::{command_output, host, secret};
+use rqps_host::{command_output, host, user};
 use rqps_model::host::HostsOfClients;
 
 /// The client hosts of a plan, each with this rqps.
@@ -67,7 +67,7 @@ impl ClientHosts {
         progress: &mut Progress<'_>,
     ) -> Result<Option<ClientHosts>> {
         let Some(asked) = asked else { return Ok(None) };
-        let password = secret::password().context("make a password")?;
+        let password = user::password().context("make a password")?;
         if let Some(line) = way.line {
             let side = line.side()?;
             TcpListener::bind((side.address, 0)).with_context(|| {

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::lab::active_run::ActiveRun;
+use crate::lab::block::ActiveRun;
 use crate::lab::driver_team::DriverTeam;
 use crate::lab::execution::Execution;
 use crate::lab::prepare;
 use crate::lab::progress::Progress;
 use crate::lab::step_runner::{self, Silence, StepRunner};
-use rqps_driver::event::DriverEvent;
+use rqps_driver::control_channel::DriverEvent;
 use rqps_driver::request::{DriverRequest, RequestBody, StepRequest};
 use rqps_host::valgrind::{Callgrind, ValgrindError};
 use rqps_model::benchmark::{Phase, Step};

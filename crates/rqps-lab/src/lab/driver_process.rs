@@ -11,17 +11,17 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
+use serde_json::Value as Json;
 
 use crate::lab::driver_proxy::{ClientLine, ProxiedDriver};
 use crate::lab::ssh::CONNECTION_FAILED;
-use rqps_driver::event::DriverEvent;
+use rqps_driver::control_channel::DriverEvent;
 use rqps_driver::request::{DriverCommand, DriverRequest};
 use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output::{self, Masked};
 use rqps_host::valgrind::Callgrind;
-use rqps_host::{confinement, plain};
+use rqps_host::{beneath, confinement};
 use rqps_model::escape;
-use serde_json::Value as Json;
 
 /// The start of the process, by its DBMS.
 #[derive(Debug, Default)]
@@ -299,7 +299,7 @@ impl DriverChild {
         (request, secrets): (&str, &[String]),
         log: &Path,
     ) -> Result<DriverChild> {
-        let file = plain::to_append(log).with_context(|| format!("open {}", log.display()))?;
+        let file = beneath::to_append(log).with_context(|| format!("open {}", log.display()))?;
         let start = file.metadata().map_or(0, |file| file.len());
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
@@ -321,7 +321,7 @@ impl DriverChild {
 impl DriverLog {
     /// Writes down what the driver left running, and was ended.
     fn tell_left(&self, left: &[String]) {
-        let Ok(mut log) = plain::to_append(&self.path) else { return };
+        let Ok(mut log) = beneath::to_append(&self.path) else { return };
         for process in left {
             // A log that cannot be written ends no run.
             let _ = writeln!(log, "rqps: ended what the driver left running: {process}");
@@ -349,7 +349,7 @@ impl DriverLog {
         // If the log cannot be read, the error stays as it is.
         let length = fs::metadata(&self.path).map_or(0, |log| log.len());
         let own = length.saturating_sub(self.start).min(WORDS_MOST);
-        let bytes = plain::end(&self.path, 0, own).unwrap_or_default();
+        let bytes = beneath::end(&self.path, 0, own).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> =
             text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::lab::driver_process::DriverProcess;
-use rqps_driver::event::{DriverEvent, StepInterval};
+use rqps_driver::control_channel::{DriverEvent, StepInterval};
 use rqps_driver::outcome;
 use rqps_driver::recorder::SeriesOf;
 use rqps_driver::request::{DriverCommand, Met};

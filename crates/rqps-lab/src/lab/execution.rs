@@ -1,28 +1,31 @@
 //! The execution of a plan: its options, and what stays the same while it runs.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::lab::client_hosts::ClientHosts;
 use crate::lab::driver_proxy::ClientLine;
-use crate::lab::work_folders::{HostLock, WorkFolders};
 use crate::plan::{Interleave, Plan};
 use rqps_dbms::UserConfigs;
+use rqps_host::affinity::Spinner;
+use rqps_host::beneath::Folder;
 use rqps_host::cgroup::MemoryGroup;
+use rqps_host::disk;
 use rqps_host::fingerprint::Fingerprint;
-use rqps_host::mark::MarkKey;
+use rqps_host::lock::{HostClaim, Lock, LockError, MarkKey, OwnFolder};
 use rqps_host::perf::Perf;
-use rqps_host::spinner::Spinner;
+use rqps_host::user::{self, Identity, User, UserError};
 use rqps_host::valgrind::Valgrind;
-use rqps_model::build::BuildSource;
+use rqps_model::build::{BuildSource, Target};
 use rqps_model::dialect::Dialect;
 use rqps_model::gate::{Calibration, SittingScatter};
 use rqps_model::host::Session;
-use rqps_model::target::Target;
 use rqps_results::ResultSet;
 use rqps_wire::password::TypedPasswords;
 
@@ -211,6 +214,396 @@ pub(super) fn servers_that_fit(cache: Option<u64>, memory_bytes: u64) -> usize {
 pub(super) fn killed(group: Option<&MemoryGroup>) -> Option<String> {
     let killed = group?.killed().filter(|killed| *killed > 0)?;
     Some(format!("memory_limit is too small: the kernel killed {killed} of its processes"))
+}
+
+// Temporary folders of a plan while it runs: data folders, snapshots, sockets, locks.
+//
+// All of it is apart from the results, because those are small text that people copy around, and
+// because servers that run as an unprivileged user must be able to reach it.
+
+/// The parent of work folders if servers cannot reach the results.
+const ELSEWHERE: &str = "/var/tmp";
+/// The place for everyone: the parent of folders of sockets, with a short path, and of claims.
+const FOR_EVERYONE: &str = "/tmp";
+/// A folder that only root can make.
+const OF_ROOT: &str = "/run/rqps";
+/// All may pass through the folders of targets: servers run as another user.
+const PASSABLE: u32 = 0o711;
+
+/// One measuring program per host: a second one would be noise to the first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostLock {
+    /// The file, which other users cannot open: whoever can may lock it.
+    pub path: PathBuf,
+    /// A folder for everyone, in which users tell each other that they measure. `None` where the
+    /// file is one that the user named.
+    pub claims: Option<PathBuf>,
+}
+
+/// This host, taken.
+#[derive(Debug)]
+pub struct HeldHost {
+    _lock: Lock,
+    _claim: Option<HostClaim>,
+}
+
+/// The host for one measuring program, and the result folder if it is there already: all that is
+/// taken before it is known that the plan can be carried out.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    /// The user of servers and scripts if rqps runs as root.
+    pub(super) run_as: Option<User>,
+    doing: String,
+    results: Option<Lock>,
+    host: HeldHost,
+}
+
+impl Reservation {
+    /// Locks the result folder, if there is one, and the host.
+    ///
+    /// # Errors
+    /// Another rqps writes there or measures on this host.
+    pub(super) fn new(
+        results: &Path,
+        host_lock: &HostLock,
+        run_as: Option<User>,
+    ) -> Result<Reservation> {
+        let doing = doing(results);
+        let of_results = results.is_dir().then(|| lock_results(results, &doing)).transpose()?;
+        let host = lock_host(results, host_lock)?;
+        Ok(Reservation { run_as, doing, results: of_results, host })
+    }
+}
+
+fn doing(results: &Path) -> String {
+    format!("rqps, results in {}", results.display())
+}
+
+/// Takes this host for a program that measures.
+///
+/// # Errors
+/// Another rqps measures here, or the lock cannot be made.
+pub(super) fn lock_host(results: &Path, host: &HostLock) -> Result<HeldHost> {
+    host.hold(&doing(results)).map_err(|error| {
+        let why = match error {
+            LockError::Held { .. } => {
+                ": another rqps is measuring here, and each would disturb the other; wait for it \
+                 or stop it"
+            }
+            LockError::Claimed { .. } => {
+                ": another user says that he measures here, and each would disturb the other; wait \
+                 for him, or set RQPS_HOST_LOCK to a file of your own to measure all the same"
+            }
+            LockError::Io { .. } => "",
+        };
+        anyhow::Error::new(error).context(format!("measure on this host{why}"))
+    })
+}
+
+impl HostLock {
+    /// That of this user, with claims for others. `state` is the user's folder of states, if it can
+    /// be written.
+    pub fn of_user(state: Option<PathBuf>) -> HostLock {
+        let user = rustix::process::geteuid();
+        let folder = match user.is_root() {
+            true => PathBuf::from(OF_ROOT),
+            // One without a home has no other folder that all its processes know.
+            false => state.unwrap_or_else(|| {
+                Path::new(FOR_EVERYONE).join(format!("rqps-user-{}", user.as_raw()))
+            }),
+        };
+        let claims = Some(PathBuf::from(FOR_EVERYONE));
+        HostLock { path: folder.join("measuring.lock"), claims }
+    }
+
+    /// A file that the user named, and nothing else.
+    pub fn named(path: PathBuf) -> HostLock {
+        HostLock { path, claims: None }
+    }
+
+    /// Takes the host.
+    ///
+    /// # Errors
+    /// Another process has it, or the lock cannot be made.
+    pub fn hold(&self, doing: &str) -> Result<HeldHost, LockError> {
+        let Some(claims) = &self.claims else {
+            return Ok(HeldHost { _lock: Lock::acquire(&self.path, doing)?, _claim: None });
+        };
+        let lock = Lock::acquire_private(&self.path, doing)?;
+        Ok(HeldHost { _lock: lock, _claim: Some(HostClaim::make(claims, doing)?) })
+    }
+}
+
+fn lock_results(results: &Path, doing: &str) -> Result<Lock> {
+    Lock::acquire(&results.join(".lock"), doing).map_err(|error| {
+        let why = match error {
+            LockError::Held { .. } => ": another rqps is writing to it",
+            LockError::Claimed { .. } | LockError::Io { .. } => "",
+        };
+        let what = format!("use the result folder {}{why}", results.display());
+        anyhow::Error::new(error).context(what)
+    })
+}
+
+/// The folders of one plan, locked for as long as this lives.
+#[derive(Debug)]
+pub(super) struct WorkFolders {
+    /// The proof that rqps made it; `None` where only other hosts measure.
+    own: Option<OwnFolder>,
+    work: PathBuf,
+    /// The user of servers and scripts if rqps runs as root.
+    pub(super) run_as: Option<User>,
+    _results: Lock,
+    /// `None` where only other hosts measure.
+    _host: Option<HeldHost>,
+}
+
+impl WorkFolders {
+    /// The result folder of a plan that other hosts measure: this host is free for others, unless
+    /// clients run on it and its lock is given.
+    ///
+    /// # Errors
+    /// Another rqps writes there.
+    pub(super) fn elsewhere(results: &Path, host: Option<HeldHost>) -> Result<WorkFolders> {
+        let of_results = lock_results(results, &doing(results))?;
+        Ok(WorkFolders {
+            own: None,
+            work: results.join(".work"),
+            run_as: None,
+            _results: of_results,
+            _host: host,
+        })
+    }
+
+    /// Makes the result folder and the work folder.
+    ///
+    /// # Errors
+    /// Another rqps writes there; a folder cannot be made or reached.
+    pub(super) fn open(
+        reservation: Reservation,
+        (results, work): (&Path, Option<&Path>),
+        key: &MarkKey,
+    ) -> Result<WorkFolders> {
+        fs::create_dir_all(results)
+            .with_context(|| format!("make the result folder {}", results.display()))?;
+        let Reservation { run_as, doing, results: locked, host } = reservation;
+        let of_results = locked.map_or_else(|| lock_results(results, &doing), Ok)?;
+        let own = choose_work(results, work, (run_as.as_ref(), key))?;
+        let work = own.path().to_owned();
+        Ok(WorkFolders { own: Some(own), work, run_as, _results: of_results, _host: Some(host) })
+    }
+
+    /// The folder of one target: its snapshot and its data.
+    pub(super) fn target(&self, label: &str) -> PathBuf {
+        self.work.join(label)
+    }
+
+    /// The data folder of the counted run at that place of its block. All are of one length: the
+    /// length of a path decides where strings lie in memory, and with that what comparing them
+    /// costs.
+    pub(super) fn counted(&self, order: u32) -> PathBuf {
+        self.work.join(format!(".counted-{order:02}"))
+    }
+
+    /// The folder for the files of callgrind beside a data folder. It belongs to the user of the
+    /// counted process, so it is not in a folder of rqps's own files.
+    pub(super) fn counts(&self, data: &Path) -> PathBuf {
+        let name = data.file_name().unwrap_or_default().to_string_lossy();
+        data.with_file_name(format!(".{name}.counts"))
+    }
+
+    /// The working folder of a target's driver that executes code of the user's: new and empty.
+    /// `user` is its owner, if not the user of rqps.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub(super) fn scratch(&self, label: &str, user: Option<Identity>) -> Result<PathBuf> {
+        let path = self.work.join(".scratch").join(label);
+        self.remove(&path)?;
+        let folder = self.make(&path)?;
+        if let Some(user) = user {
+            folder.give(user).with_context(|| format!("give away {}", path.display()))?;
+        }
+        Ok(path)
+    }
+
+    /// The work folder, by the proof that rqps made it.
+    fn own(&self) -> Result<&OwnFolder> {
+        self.own.as_ref().context("this host keeps no data")
+    }
+
+    /// Makes a folder in the work folder, and those above it, or finds it there.
+    ///
+    /// # Errors
+    /// A link or another user's folder is in its place; the system refuses.
+    pub(super) fn make(&self, path: &Path) -> Result<Folder> {
+        let what = || format!("make {}", path.display());
+        let mut folder = self.own()?.folder().below(Path::new("")).with_context(what)?;
+        for name in path.strip_prefix(&self.work).with_context(what)?.iter() {
+            folder = folder.make_or_find(name, PASSABLE).with_context(what)?;
+        }
+        Ok(folder)
+    }
+
+    /// The folder above a path in the work folder, and the name in it. No link is on the way.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub(super) fn place<'p>(&self, path: &'p Path) -> Result<(Folder, &'p OsStr)> {
+        let what = || format!("find {}", path.display());
+        let below = path.strip_prefix(&self.work).with_context(what)?;
+        let above = below.parent().unwrap_or(Path::new(""));
+        let folder = self.own()?.folder().below(above).with_context(what)?;
+        folder.check_own().with_context(what)?;
+        Ok((folder, below.file_name().with_context(what)?))
+    }
+
+    /// Removes a folder in the work folder; nothing to remove is fine.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(super) fn remove(&self, path: &Path) -> Result<()> {
+        Ok(self.own()?.remove_below(path)?)
+    }
+
+    /// A folder for a server's sockets, in one that nobody foresees; short, because the name of a
+    /// socket ends at 107 bytes.
+    ///
+    /// # Errors
+    /// The kernel gives no random bytes.
+    pub(super) fn sockets(&self) -> Result<PathBuf> {
+        let outer = format!("rqps-{}-{}", std::process::id(), user::name()?);
+        Ok(Path::new(FOR_EVERYONE).join(outer).join("s"))
+    }
+
+    /// Removes the work folder: the plan is done, nothing in it is a result.
+    ///
+    /// # Errors
+    /// The folder cannot be removed.
+    pub(super) fn clear(&self) -> Result<()> {
+        self.own.as_ref().map_or(Ok(()), |own| Ok(own.remove()?))
+    }
+
+    /// Refuses a plan that does not fit on the disk.
+    ///
+    /// # Errors
+    /// Less space is free than `bytes`.
+    pub(super) fn check_space(&self, bytes: u64) -> Result<()> {
+        // What an earlier start of the plan left there is part of it.
+        let there = disk::folder_bytes(&self.work).unwrap_or_default();
+        check_space(&self.work, &self.work, bytes.saturating_sub(there))
+    }
+}
+
+/// The user that servers, scripts and libraries run as, if rqps runs as root. A container may have
+/// no /etc/passwd; then plans with servers or scripts have no user.
+///
+/// # Errors
+///
+/// The plan starts servers or runs scripts, and there is no such user.
+pub(super) fn unprivileged_user(plan: &Plan) -> Result<Option<User>, UserError> {
+    let is_server = |target: &Target| {
+        !target.dbms.is_embedded() && !matches!(target.source, BuildSource::Dsn(_))
+    };
+    match user::choose(None) {
+        Err(_) if !plan.runs_scripts() && !plan.targets.iter().any(is_server) => {
+            Ok(Some(user::of_libraries()))
+        }
+        found => found,
+    }
+}
+
+/// Refuses folders in the place of which the user who runs code under test could put others, while
+/// root writes there.
+///
+/// # Errors
+///
+/// He may write there or above.
+pub(super) fn check_alone(
+    results: &Path,
+    work: Option<&Path>,
+    run_as: Option<&User>,
+) -> Result<(), UserError> {
+    let Some(user) = run_as else { return Ok(()) };
+    [results]
+        .into_iter()
+        .chain(work)
+        .try_for_each(|folder| user::check_alone(existing(folder), user))
+}
+
+/// The folder, or the nearest one above it that is there.
+fn existing(folder: &Path) -> &Path {
+    // The last ancestor of a relative path is empty and means the current folder.
+    folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."))
+}
+
+/// Checks the free space before any folder of a new plan is made.
+///
+/// # Errors
+///
+/// Less than `bytes` is free.
+pub(super) fn check_space_for(
+    results: &Path,
+    work: Option<&Path>,
+    run_as: Option<&User>,
+    bytes: u64,
+) -> Result<()> {
+    let folder = work.unwrap_or(results);
+    let there = existing(folder);
+    let closed = run_as.is_some_and(|user| user::check_reachable(there, user).is_err());
+    if work.is_none() && closed {
+        check_space(Path::new(ELSEWHERE), Path::new(ELSEWHERE), bytes)
+    } else {
+        check_space(folder, there, bytes)
+    }
+}
+
+fn check_space(folder: &Path, there: &Path, bytes: u64) -> Result<()> {
+    let free = disk::free_bytes(there)
+        .with_context(|| format!("get the free space of {}", there.display()))?;
+    if free < bytes {
+        bail!(
+            "keep data and snapshots in {}: they need about {} MB and {} MB are free\nhint: use \
+             fewer rows, one target at a time (--interleave run) or another disk with --work; \
+             --yes-disk measures in spite of this estimate",
+            folder.display(),
+            bytes / 1_000_000,
+            free / 1_000_000
+        );
+    }
+    Ok(())
+}
+
+/// The work folder: beside the results, or one of its own where the user said. It is removed in the
+/// end, so it must be one that rqps made: see [`MarkKey::claim`].
+fn choose_work(
+    results: &Path,
+    work: Option<&Path>,
+    (run_as, key): (Option<&User>, &MarkKey),
+) -> Result<OwnFolder> {
+    let beside = fs::canonicalize(results)?.join(".work");
+    let own = format!("rqps-{}", key.name(beside.as_os_str().as_encoded_bytes()));
+    let folder = match work {
+        Some(work) => {
+            fs::create_dir_all(work).with_context(|| format!("make {}", work.display()))?;
+            fs::canonicalize(work)?.join(&own)
+        }
+        None => beside,
+    };
+    let claim = |folder: &Path| key.claim(folder).context("keep data");
+    let Some(user) = run_as else { return claim(&folder) };
+    let above = folder.parent().unwrap_or(Path::new("/"));
+    let unreachable = match user::check_reachable(above, user) {
+        Ok(()) => return claim(&folder),
+        Err(error) => error,
+    };
+    if work.is_some() {
+        return Err(unreachable).context("use the folder of --work");
+    }
+    // Results under root's own home are closed to servers; what they need goes where they may.
+    let elsewhere = claim(&Path::new(ELSEWHERE).join(own))?;
+    user::check_reachable(elsewhere.path(), user)?;
+    Ok(elsewhere)
 }
 
 #[cfg(test)]

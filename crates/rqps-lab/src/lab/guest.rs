@@ -9,13 +9,13 @@ use anyhow::{Context, Result, bail};
 use crate::lab::execution::ExecutionOptions;
 use crate::lab::progress::Progress;
 use crate::plan::{Interleave, Plan, StepFile};
-use rqps_dbms::{self as dbms, DbmsError, External, Guest, Interrupt, VisitorLoad};
+use rqps_dbms as dbms;
+use rqps_dbms::{DbmsError, External, Guest, Interrupt, VisitorLoad};
 use rqps_driver::load_changes::{self, LoadChanges};
 use rqps_driver::request::RequestBody;
 use rqps_host::{clock, host};
-use rqps_model::build::BuildSource;
+use rqps_model::build::{BuildSource, Target};
 use rqps_model::endpoint::Address;
-use rqps_model::target::Target;
 use rqps_model::units::short_hash;
 use rqps_wire::dsn::Dsn;
 use rqps_wire::password::{self, Known};
@@ -234,7 +234,7 @@ mod tests {
 
     use crate::benchmarks;
     use crate::plan::{Blocks, PlanDraft, words};
-    use rqps_bench::sysbench::presets;
+    use rqps_bench::sysbench;
     use rqps_model::benchmark::Placement;
     use rqps_model::host::HostsOfClients;
     use rqps_wire::password::TypedPasswords;
@@ -245,7 +245,7 @@ mod tests {
             targets: words::targets(&targets).expect("words"),
             order: benchmarks::StepSet::Abbreviated,
             steps: Vec::new(),
-            workload: presets::QUICK.workload(),
+            workload: sysbench::QUICK.workload(),
             blocks: Blocks::Fixed(1),
             sittings: None,
             loads: 1,
@@ -271,7 +271,7 @@ mod tests {
             perf: None,
             debug_folders: Vec::new(),
             host_lock: crate::lab::HostLock::default(),
-            mark_key: rqps_host::mark::MarkKey::open(None).unwrap(),
+            mark_key: rqps_host::lock::MarkKey::open(None).unwrap(),
             ssh_config: None,
             client_line: None,
             keep: false,

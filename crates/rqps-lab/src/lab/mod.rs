@@ -1,7 +1,6 @@
 //! The lab carries out a plan: obtains builds, loads and snapshots each target, runs the blocks,
 //! and writes run folders. It judges nothing and prints nothing; who watches gets [`Event`]s.
 
-mod active_run;
 mod block;
 mod canaries;
 mod client_hosts;
@@ -12,34 +11,29 @@ mod driver_team;
 mod execution;
 mod executor;
 mod guest;
-mod host_monitor;
 mod observe;
 mod prepare;
 mod process_turns;
 mod progress;
 mod run_plan;
-mod run_plan_on;
 mod scheduler;
 mod ssh;
 mod step_runner;
-mod take_in;
-mod targets;
 mod turns;
-mod work_folders;
 
 pub use canaries::check_node;
 pub use driver_proxy::ClientLine;
-pub use execution::{Accepted, ExecutionOptions, ExecutionSummary, check_together};
+pub use execution::{
+    Accepted, ExecutionOptions, ExecutionSummary, HeldHost, HostLock, check_together,
+};
 pub use executor::{
     BlockState, PlanStatus, RemoteHosts, STOPPED, SlurmPartition, SshHosts, Transport, clear_block,
     preview, status, stop_with_input,
 };
+pub use prepare::open_cache;
 pub use progress::{Event, error_text};
-pub use run_plan::{run_block, run_plan};
-pub use run_plan_on::run_plan_on;
+pub use run_plan::{run_block, run_plan, run_plan_on};
 pub use scheduler::{Decider, Decision, UndecidedStep};
-pub use targets::open_cache;
-pub use work_folders::{HeldHost, HostLock};
 
 /// Entries for the fuzz targets (`fuzz/`): readers of what Slurm prints, of lines of the driver
 /// proxy and of what a server host asks for, which are private otherwise. Nothing else calls them.

@@ -8,17 +8,18 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rqps_dbms::{self as dbms, ControlPlane};
+use rqps_dbms as dbms;
+use rqps_dbms::ControlPlane;
 use rqps_host::affinity::{CountedEvent, EventCounters};
 use rqps_host::noise::DisturbanceWatch;
 use rqps_host::perf::{self, EVENT, Perf, Recorded, Recording};
 use rqps_host::sample::{CounterSampler, Sample};
 use rqps_host::waits::{Looking, Waits};
 use rqps_host::{clock, tree};
+use rqps_model::counted::{CallGraph, Profiled, Waited};
 use rqps_model::endpoint::Endpoint;
 use rqps_model::gate::Disturbance;
 use rqps_model::run::{Counter, CpuEvents, Outcome, ServerEvent, Usage};
-use rqps_model::sampled::{CallGraph, Profiled, Waited};
 
 /// A moment of a step, in this order. A second may come after the end of the window, where work
 /// went on.

@@ -5,16 +5,14 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
+use crate::lab::canaries::HostMonitor;
 use crate::lab::execution::Execution;
-use crate::lab::host_monitor::HostMonitor;
 use crate::lab::progress::Progress;
-use crate::plan::{Blocks, TargetSlot};
-
 use crate::plan::cost::{self, PlannedTask};
+use crate::plan::{Blocks, TargetSlot};
 use rqps_model::benchmark::{Phase, Step};
-use rqps_model::block::BlockReport;
 use rqps_model::build::{BuildSource, Manifest};
-use rqps_model::run::{RunRecord, Status};
+use rqps_model::run::{BlockReport, RunRecord, Status};
 use rqps_model::units;
 use rqps_results::{ResultSet, read_run};
 
@@ -513,7 +511,7 @@ impl Fates {
 mod tests {
     use super::*;
     use crate::benchmarks::{self, StepSet};
-    use rqps_bench::sysbench::presets as preset;
+    use rqps_bench::sysbench as preset;
     use rqps_model::dialect::Dialect;
 
     fn phases() -> Vec<Phase> {

@@ -19,14 +19,15 @@ use crate::lab::progress::Progress;
 use crate::lab::turns::{self, TurnParticipant};
 use crate::{benchmarks, plan};
 use rqps_dbms::ControlPlane;
-use rqps_driver::event::{DriverEvent, StepInterval};
+use rqps_driver::control_channel::{DriverEvent, StepInterval};
 use rqps_driver::request::{DriverRequest, RequestBody, StepRequest};
 use rqps_host::sample::CounterSampler;
 use rqps_host::valgrind::Callgrind;
 use rqps_host::waits::Waits;
 use rqps_host::{clock, confinement, disk};
 use rqps_model::benchmark::{Group, RateUnit, Step};
-use rqps_model::build::BuildSource;
+use rqps_model::build::{BuildSource, Target};
+use rqps_model::counted::CallGraph;
 use rqps_model::datagen::rng::Rng;
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::Endpoint;
@@ -34,9 +35,7 @@ use rqps_model::metric::Metric;
 use rqps_model::run::{
     Counter, CpuTime, LoadRecord, Outcome, SECOND_MIN, Second, Status, StepRecord, Turn, Usage,
 };
-use rqps_model::sampled::CallGraph;
 use rqps_model::sql_name::Identifier;
-use rqps_model::target::Target;
 
 /// Time between two checks whether to stop and whether the server lives.
 const LOOK: Duration = Duration::from_millis(200);

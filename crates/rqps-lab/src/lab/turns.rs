@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::lab::active_run::ActiveRun;
+use crate::lab::block::ActiveRun;
 use crate::lab::driver_process::DriverProcess;
 use crate::lab::execution::Execution;
 use crate::lab::process_turns::ProcessTurns;
 use crate::lab::progress::{Progress, error_text};
 use crate::lab::step_runner::{self, Measured, StepRunner};
 use crate::plan::{cost, orders};
-use rqps_driver::event::DriverEvent;
+use rqps_driver::control_channel::DriverEvent;
 use rqps_driver::request::{DriverCommand, DriverRequest};
 use rqps_driver::turns::token::{
     Heartbeat, STALL_TIMEOUT, TurnPhase, TurnRequest, TurnRules, TurnToken,
@@ -505,7 +505,7 @@ impl Keeper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rqps_bench::sysbench::presets::QUICK;
+    use rqps_bench::sysbench::QUICK;
     use rqps_model::dialect::Dialect;
 
     #[test]

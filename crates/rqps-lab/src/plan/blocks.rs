@@ -11,11 +11,10 @@ use thiserror::Error;
 
 use crate::plan::definition::{Plan, PlanDraft};
 use crate::plan::{cost, file};
-use rqps_model::block::BLOCK_FORMAT;
-use rqps_model::build::Manifest;
+use rqps_model::build::{self, Config, Manifest, Target};
 use rqps_model::datagen::rng::Rng;
 use rqps_model::gate::CanaryReference;
-use rqps_model::target::{self, Config, Target};
+use rqps_model::run::BLOCK_FORMAT;
 use rqps_model::units;
 use rqps_model::verdict::LookSchedule;
 
@@ -201,7 +200,7 @@ pub struct BlockSpec {
 #[serde(deny_unknown_fields)]
 pub struct TargetSlot {
     /// Its label in the plan.
-    #[serde(deserialize_with = "target::checked_label")]
+    #[serde(deserialize_with = "build::checked_label")]
     pub label: String,
     /// Place in the block's order, from 1.
     pub position: u32,
@@ -509,7 +508,7 @@ mod tests {
     use super::*;
     use crate::benchmarks::{self, StepSet};
     use crate::plan::{Blocks, Interleave, PlanDraft, words};
-    use rqps_bench::sysbench::presets;
+    use rqps_bench::sysbench;
     use rqps_model::build::Version;
     use rqps_model::datagen::rng::Rng;
     use rqps_model::gate::{Canary, CanaryRule};
@@ -545,7 +544,7 @@ mod tests {
         let words = ["mysql@5.6.14", "pg=postgres://me@host:1/db", "sqlite", "x=postgres@17:big"];
         let mut words: Vec<String> = words.map(str::to_owned).to_vec();
         words.truncate(1 + rng.below(4) as usize);
-        let mut workload = presets::QUICK.workload();
+        let mut workload = sysbench::QUICK.workload();
         let rows = 1 + rng.below(1_000_000);
         benchmarks::set(&mut workload, &format!("rows={rows}")).expect("rows");
         workload.read_seconds = 0.1 + rng.unit();

@@ -6,10 +6,9 @@ use crate::plan::blocks::{Auto, Blocks};
 use crate::plan::definition::{Interleave, PlanDraft};
 use rqps_dbms::config::log_mb;
 use rqps_model::benchmark::{Group, Phase};
-use rqps_model::build::BuildSource;
+use rqps_model::build::{BuildSource, Target};
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
-use rqps_model::target::Target;
 use rqps_stats::summary::median;
 
 /// Starting a driver process, connecting, preparing, asking for plans.

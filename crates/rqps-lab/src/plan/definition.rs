@@ -18,13 +18,12 @@ use rqps_bench::spec::{DataSize, DefaultTurns};
 use rqps_driver::request::RequestBody;
 use rqps_driver::workload::SelectError;
 use rqps_model::benchmark::{Idle, Pace, Phase, Placement, Step, StepBody, StepTurns, Workload};
-use rqps_model::build::BuildSource;
+use rqps_model::build::{BuildSource, Target};
 use rqps_model::counted::StepCount;
 use rqps_model::datagen::rng::Rng;
 use rqps_model::dialect::Dialect;
 use rqps_model::gate::Calibration;
-use rqps_model::target::Target;
-use rqps_model::value_source::SourceValues;
+use rqps_model::script::SourceValues;
 use rqps_model::verdict::GateRules;
 
 /// A plan that can be measured.
@@ -511,7 +510,7 @@ fn copy_name(name: &Path, sha256: &str) -> PathBuf {
 mod tests {
     use super::*;
     use crate::plan::words;
-    use rqps_bench::sysbench::presets;
+    use rqps_bench::sysbench;
     use rqps_model::build::Dbms;
     use rqps_model::gate::SlotEffect;
 
@@ -521,7 +520,7 @@ mod tests {
             targets: words::targets(&words).expect("words"),
             order: StepSet::Abbreviated,
             steps: Vec::new(),
-            workload: presets::QUICK.workload(),
+            workload: sysbench::QUICK.workload(),
             blocks: Blocks::Fixed(4),
             sittings: None,
             loads: 1,
@@ -536,7 +535,7 @@ mod tests {
 
     #[test]
     fn the_same_host_and_way_count_first_then_likeness_then_the_latest() {
-        let workload = presets::QUICK.workload();
+        let workload = sysbench::QUICK.workload();
         let known = |host: &str, turns: bool, dbms: Dbms, made: &str| Calibration {
             format: 1,
             host_fingerprint: host.to_owned(),

@@ -15,10 +15,9 @@ use crate::plan::words::{self, TargetParseError};
 use rqps_bench::spec::Interface;
 use rqps_driver::workload::SelectError;
 use rqps_model::benchmark::{BackgroundState, BenchmarkParameters, Pace, Phase, Workload};
-use rqps_model::build::{BuildSource, Dbms};
+use rqps_model::build::{BuildSource, Dbms, Target};
 use rqps_model::dialect::Dialect;
 use rqps_model::sql_workload::{PinnedFile, SqlLoad, SqlParameter, SqlShape, SqlStep};
-use rqps_model::target::Target;
 use rqps_model::verdict::GateRules;
 use rqps_model::{bounded, units};
 use rqps_text::toml_reader::{self, TomlError};
@@ -547,7 +546,7 @@ pub fn without_password(target: &Target) -> Target {
 mod tests {
     use super::*;
     use crate::plan::{Auto, Blocks, cost};
-    use rqps_bench::sysbench::presets;
+    use rqps_bench::sysbench;
     use rqps_model::benchmark::Phase;
 
     #[test]
@@ -570,7 +569,7 @@ mod tests {
             targets: words::targets(&words).expect("words"),
             order: StepSet::Abbreviated,
             steps: vec!["point*".to_owned()],
-            workload: presets::QUICK.workload(),
+            workload: sysbench::QUICK.workload(),
             blocks: Blocks::Fixed(4),
             sittings: None,
             loads: 1,
@@ -742,7 +741,7 @@ mod tests {
             words::targets(&words).expect("words")
         };
         let default = |words: &[&str], change: fn(&mut Workload), published| {
-            let mut workload = presets::QUICK.workload();
+            let mut workload = sysbench::QUICK.workload();
             change(&mut workload);
             Interleave::default_of(&targets(words), &workload, published)
         };

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use rqps_dbms::spec::{self, DbmsSpec, build_words, is_build_word, patch_file, recipe_name};
-use rqps_model::build::{BuildSource, Dbms, Version};
-use rqps_model::target::{Target, config_parts};
+use rqps_model::build::{BuildSource, Dbms, Target, Version, config_parts};
 use rqps_wire::dsn::{self, Dsn};
 
 /// A word that does not name a target.

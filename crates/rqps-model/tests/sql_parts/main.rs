@@ -71,10 +71,10 @@ const KNOWN: &[(&str, &[&str])] = &[
             "table", "what",
         ],
     ),
-    ("bench/orders/driver/calls", &["marks", "mysql", "name", "postgres", "self.name"]),
+    ("bench/orders/driver/inputs", &["marks", "mysql", "name", "postgres", "self.name"]),
     ("bench/orders/driver/statements", &["district"]),
     (
-        "bench/orders/schema",
+        "bench/orders/mod",
         &["columns", "index", "name", "partitions", "parts.join(\",\")", "rest", "self.key"],
     ),
     ("bench/pgbench/driver/mod", &["table.columns", "table.name"]),
@@ -104,7 +104,7 @@ const KNOWN: &[(&str, &[&str])] = &[
         ],
     ),
     ("bench/sysbench/mod", &["engine", "id", "key", "workload.rows"]),
-    ("bench/sysbench/statements", &["column", "columns", "list", "on", "tail"]),
+    ("bench/sysbench/steps", &["column", "columns", "list", "on", "tail"]),
     (
         "bench-vector/driver/mod",
         &["(memory>>20)+1", "index.workers", "memory", "seed&0x3fff_ffff", "seed>>34", "wanted"],
@@ -140,8 +140,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "width",
         ],
     ),
-    ("bench/ycsb/mod", &["engine", "fields", "key"]),
-    ("bench/ycsb/steps", &["columns(self.shape).join(\",\")", "field"]),
+    ("bench/ycsb/mod", &["columns(self.shape).join(\",\")", "engine", "field", "fields", "key"]),
     ("rqps/cli/convert", &["columns.join(\",\")", "table.name", "values.join(\",\")"]),
     ("dbms/fake", &["label"]),
     (
@@ -195,7 +194,7 @@ const KNOWN: &[(&str, &[&str])] = &[
         ],
     ),
     ("text/reading", &["kind", "name", "self.mysql_condition()", "self.name"]),
-    ("wire/cancel", &["id"]),
+    ("wire/error", &["id"]),
 ];
 
 /// The parts of a `format!` that makes SQL; empty for another one.

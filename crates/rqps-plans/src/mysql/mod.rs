@@ -17,8 +17,9 @@ use anyhow::{Context, Result, bail};
 use crate::compare::{PlanClass, compare};
 use crate::mysql::server::{Private, Session, name};
 use crate::mysql::source::{Column, Facts, ReadRow};
-use crate::rehearsal::{PlanError, Planner, PrivatePlace, Rehearsal, SourceFiles, Tell};
-use crate::statement::{PlanNode, Statement};
+use crate::rehearsal::{
+    PlanError, PlanNode, Planner, PrivatePlace, Rehearsal, SourceFiles, Statement, Tell,
+};
 use rqps_model::build::Build;
 use rqps_model::endpoint::{Address, Login};
 

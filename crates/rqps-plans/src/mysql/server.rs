@@ -7,8 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::mysql::source::{self, Facts};
 use crate::mysql::tabular::{self, ExplainRow};
-use crate::rehearsal::{PlanError, PrivatePlace};
-use crate::statement::{PlanNode, Statement, each_chunk};
+use crate::rehearsal::{PlanError, PlanNode, PrivatePlace, Statement, each_chunk};
 use rqps_dbms::ControlPlane;
 use rqps_model::build::{Build, Version};
 use rqps_model::dialect::Dialect;

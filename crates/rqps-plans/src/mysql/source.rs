@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::mysql::server::{Private, Session, literal, name};
-use crate::statement::{PlanNode, Statement};
+use crate::rehearsal::{PlanNode, Statement};
 use rqps_dbms::ControlRow;
 use rqps_model::dialect::Dialect;
 use rqps_model::sql_name::Identifier;

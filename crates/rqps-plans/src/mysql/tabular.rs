@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::statement::PlanNode;
+use crate::rehearsal::PlanNode;
 
 /// Selects within selects that are followed.
 const DEEPEST: usize = 64;

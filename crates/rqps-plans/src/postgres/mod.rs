@@ -2,8 +2,6 @@
 //! source.
 
 mod hollow;
-mod schema;
-mod session;
 mod source;
 mod statistics;
 mod tree;
@@ -12,14 +10,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::postgres::hollow::{Hollow, PRIVATE, server_address};
-use crate::postgres::session::{Reading, Session, cell, number};
+use crate::postgres::hollow::{Hollow, PRIVATE, Reading, Session, cell, number, server_address};
 use crate::postgres::source::Facts;
 use crate::postgres::tree::{Variants, has_parameters};
 use crate::rehearsal::{
-    PlanError, Planner, PrivatePlace, RESULT_TYPES, Rehearsal, SourceFiles, Tell,
+    PlanError, PlanNode, Planner, PrivatePlace, RESULT_TYPES, Rehearsal, SourceFiles, Statement,
+    Tell, each_chunk,
 };
-use crate::statement::{PlanNode, Statement, each_chunk};
 use rqps_dbms::ControlPlane;
 use rqps_model::build::Build;
 use rqps_model::dialect::Dialect;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::schema::OBJECTS;
-use super::session::{Reading, Row, Session, cell, many, number};
+use crate::postgres::hollow::{Reading, Row, Session, cell, many, number};
+use crate::postgres::statistics::OBJECTS;
 use crate::rehearsal::Tell;
 use rqps_model::dialect::Dialect::Postgres;
 use rqps_model::sql_name::Literal;

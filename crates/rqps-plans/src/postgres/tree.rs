@@ -2,11 +2,10 @@
 
 use serde_json::Value as Json;
 
-use crate::postgres::session::{Row, Session, cell, many};
+use crate::postgres::hollow::{Row, Session, cell, many};
 use crate::postgres::source::Facts;
 use crate::postgres::{explain, refusal};
-use crate::rehearsal::PlanError;
-use crate::statement::PlanNode;
+use crate::rehearsal::{PlanError, PlanNode};
 use rqps_model::dialect::Dialect::Postgres;
 use rqps_model::sql_name::Literal;
 use rqps_text::SqlLexer;

@@ -2,6 +2,8 @@
 
 mod unpack;
 
+pub use unpack::Bundle;
+
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
@@ -16,10 +18,8 @@ use tar::{Builder, EntryType, Header};
 use thiserror::Error;
 
 use super::store;
-use rqps_model::build::Manifest;
-use rqps_model::{bounded, escape, target, units};
-
-pub use unpack::Bundle;
+use rqps_model::build::{self, Manifest};
+use rqps_model::{bounded, escape, units};
 
 // Errors of a bundle.
 
@@ -105,7 +105,7 @@ pub struct BundleHead {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BundledTarget {
     /// Its label.
-    #[serde(deserialize_with = "target::checked_label")]
+    #[serde(deserialize_with = "build::checked_label")]
     pub label: String,
     /// The target word of the plan, without a password.
     pub word: String,

@@ -1,14 +1,14 @@
 //! Scripts of pgbench as a user wrote them: SQL with backslash commands, and their expressions.
 
 mod expression;
-mod tokens;
+
+pub use self::expression::{
+    PgbenchExpression, PgbenchFunction, PgbenchValue, ScriptFault, VariableNames, is_variable_name,
+};
 
 use crate::lexer::{SqlLexer, words};
-use crate::pgbench::tokens::{next_reference, skip_blanks};
+use crate::pgbench::expression::{next_reference, skip_blanks};
 use rqps_model::dialect::Dialect;
-
-pub use self::expression::{PgbenchExpression, PgbenchFunction, PgbenchValue};
-pub use self::tokens::{ScriptFault, VariableNames, is_variable_name};
 
 // A script: SQL commands and backslash commands, read as pgbench reads them.
 
@@ -272,7 +272,7 @@ impl Reader<'_> {
             "set" => self.set(place, after)?,
             "if" | "elif" => self.condition(place, &lower, after)?,
             "sleep" => self.sleep(place, &words)?,
-            "setrandom" => return Err(self.fault(place, tokens::instead_of_setrandom(&words))),
+            "setrandom" => return Err(self.fault(place, expression::instead_of_setrandom(&words))),
             "gset" | "aset" if !self.follows_sql => {
                 let what = format!("`\\{lower}` must follow an SQL command");
                 return Err(self.fault(place, what));

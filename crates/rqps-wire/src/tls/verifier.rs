@@ -19,7 +19,9 @@ use rustls::{
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use crate::WireError;
-use crate::der::{BIT_STRING, FIELD_0, GENERALIZED_TIME, OBJECT, SEQUENCE, UTC_TIME, any, element};
+use crate::rsa::{
+    BIT_STRING, FIELD_0, GENERALIZED_TIME, OBJECT, SEQUENCE, UTC_TIME, any_element, element,
+};
 use crate::tls::certificates;
 use rqps_model::endpoint::{Tls, TlsMode};
 
@@ -201,7 +203,7 @@ fn from_validity(certificate: &[u8]) -> Option<&[u8]> {
     let mut rest = element(content, FIELD_0).map_or(content, |(_, rest)| rest);
     // Serial number, algorithm, issuer.
     for _ in 0..3 {
-        rest = any(rest)?.2;
+        rest = any_element(rest)?.2;
     }
     Some(rest)
 }
@@ -210,8 +212,8 @@ fn from_validity(certificate: &[u8]) -> Option<&[u8]> {
 pub(super) fn key_info(certificate: &[u8]) -> Option<&[u8]> {
     let (_, rest) = element(from_validity(certificate)?, SEQUENCE)?;
     // The subject.
-    let info = any(rest)?.2;
-    let after = any(info)?.2;
+    let info = any_element(rest)?.2;
+    let after = any_element(info)?.2;
     info.get(..info.len() - after.len())
 }
 
@@ -232,7 +234,7 @@ fn dates(certificate: &[u8]) -> Option<(String, String)> {
 }
 
 fn time(der: &[u8]) -> Option<(String, &[u8])> {
-    let (kind, digits, rest) = any(der)?;
+    let (kind, digits, rest) = any_element(der)?;
     let digits = str::from_utf8(digits).ok().filter(|text| text.is_ascii())?;
     match kind {
         GENERALIZED_TIME => Some((digits.to_owned(), rest)),

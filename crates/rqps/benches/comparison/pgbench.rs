@@ -10,9 +10,9 @@ use anyhow::{Context, Result, bail};
 use rqps_host::affinity;
 use rqps_host::tree::{self, TreeCpu};
 
-use super::options::Options;
+use super::Options;
+use super::report::{Sample, Used, switches};
 use super::rqps::Window;
-use super::sample::{Sample, Used, switches};
 use super::subject::Subject;
 use super::sysbench::seat_server;
 

@@ -1,15 +1,15 @@
 //! Tables of the results, and the limits that they must meet.
 
 use std::collections::BTreeMap;
+use std::fs;
 
+use super::{Options, name};
 use rqps_host as os;
+use rqps_host::proc;
 use rqps_model::benchmark::Placement;
+use rqps_model::run::CpuTime;
 use rqps_model::units;
-
-use super::options::{self, Options};
-use super::ratio::{Ratio, geometric_mean, mean};
-use super::sample::Sample;
-use super::table::Table;
+use rqps_stats::{Interval, paired};
 
 /// Largest ratio of client CPU per point query, with client and server on one CPU.
 const CPU_BAR: f64 = 0.8;
@@ -45,7 +45,7 @@ impl CaseResult {
     }
 
     fn place(&self) -> String {
-        format!("{} {}", self.target, options::name(self.placement))
+        format!("{} {}", self.target, name(self.placement))
     }
 
     fn rate_row(&self) -> Vec<String> {
@@ -56,7 +56,7 @@ impl CaseResult {
         vec![
             self.target.clone(),
             self.case.to_owned(),
-            options::name(self.placement).to_owned(),
+            name(self.placement).to_owned(),
             self.pairs.len().to_string(),
             format!("{:.0}", geometric_mean(self.ours(qps))),
             format!("{:.0}", geometric_mean(self.theirs(qps))),
@@ -76,7 +76,7 @@ impl CaseResult {
         vec![
             self.target.clone(),
             self.case.to_owned(),
-            options::name(self.placement).to_owned(),
+            name(self.placement).to_owned(),
             both(mean(self.ours(user)), mean(self.ours(system))),
             both(mean(self.theirs(user)), mean(self.theirs(system))),
             Ratio::estimate_text(total),
@@ -269,5 +269,199 @@ impl Report {
             }
         }
         notes
+    }
+}
+
+// Prints tables: aligned for a terminal, or as Markdown.
+
+/// A table with its title.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) title: String,
+    pub(crate) head: Vec<&'static str>,
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(crate) fn new(title: &str, head: &[&'static str]) -> Table {
+        Table { title: title.to_owned(), head: head.to_vec(), rows: Vec::new() }
+    }
+
+    /// The heading and the rows.
+    pub(crate) fn text(&self, markdown: bool) -> String {
+        if markdown { self.markdown() } else { self.aligned() }
+    }
+
+    fn markdown(&self) -> String {
+        let line = |cells: Vec<&str>| format!("| {} |\n", cells.join(" | "));
+        let mut text = format!("### {}\n\n", self.title);
+        text += &line(self.head.clone());
+        text += &line(self.head.iter().map(|_| "---").collect());
+        for row in &self.rows {
+            text += &line(row.iter().map(String::as_str).collect());
+        }
+        text + "\n"
+    }
+
+    fn aligned(&self) -> String {
+        let width = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
+            widest.max(self.head.get(column).map_or(0, |name| name.chars().count()))
+        };
+        let widths: Vec<usize> = (0..self.head.len()).map(width).collect();
+        let line = |cells: Vec<&str>| {
+            let cells = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+            format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+        };
+        let mut text = format!("{}\n\n", self.title);
+        text += &line(self.head.clone());
+        for row in &self.rows {
+            text += &line(row.iter().map(String::as_str).collect());
+        }
+        text + "\n"
+    }
+}
+
+// Ratios of pairs, rqps / other program, computed as in rqps's comparisons.
+
+/// Largest distance by which an interval may cross a limit.
+const SLACK: f64 = 0.02;
+
+/// exp(mean ln ratio) over pairs, with its interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Ratio {
+    pub(crate) estimate: f64,
+    /// `None` for one pair.
+    pub(crate) interval: Option<Interval>,
+}
+
+impl Ratio {
+    /// The ratio of the pairs (rqps, other) with positive values; `None` without one, as when a run
+    /// is so short that no clock tick fell into user mode.
+    pub(crate) fn of(pairs: &[(f64, f64)]) -> Option<Ratio> {
+        let logarithms: Vec<f64> = pairs
+            .iter()
+            .filter(|(ours, theirs)| *ours > 0.0 && *theirs > 0.0)
+            .map(|(ours, theirs)| (ours / theirs).ln())
+            .collect();
+        let mean = paired::mean_interval(&logarithms, 0.95)?;
+        let exp = |ends: Interval| Interval { low: ends.low.exp(), high: ends.high.exp() };
+        Some(Ratio { estimate: mean.mean.exp(), interval: mean.interval.map(exp) })
+    }
+
+    /// True if 1 is in the interval, or if there is no interval.
+    pub(crate) fn agrees(self) -> bool {
+        self.interval.is_none_or(|ends| ends.low <= 1.0 && 1.0 <= ends.high)
+    }
+
+    /// True if it may be 1 or more.
+    pub(crate) fn reaches_one(self) -> bool {
+        self.interval.map_or(self.estimate, |ends| ends.high) >= 1.0
+    }
+
+    /// True if it is at least 1, and its interval at most 2 % below 1.
+    pub(crate) fn is_no_less(self) -> bool {
+        self.estimate >= 1.0 && self.interval.is_none_or(|ends| ends.low >= 1.0 - SLACK)
+    }
+
+    /// True if it is at most `most`, and its interval at most 2 % above it.
+    pub(crate) fn is_no_more_than(self, most: f64) -> bool {
+        self.estimate <= most && self.interval.is_none_or(|ends| ends.high <= most + SLACK)
+    }
+
+    /// The estimate as `0.812`.
+    pub(crate) fn estimate_text(ratio: Option<Ratio>) -> String {
+        ratio.map_or("-".to_owned(), |ratio| format!("{:.3}", ratio.estimate))
+    }
+
+    /// The interval as `0.801 … 0.823`.
+    pub(crate) fn interval_text(ratio: Option<Ratio>) -> String {
+        match ratio.and_then(|ratio| ratio.interval) {
+            Some(ends) => format!("{:.3} … {:.3}", ends.low, ends.high),
+            None => "-".to_owned(),
+        }
+    }
+
+    /// Estimate and interval.
+    pub(crate) fn text(ratio: Option<Ratio>) -> String {
+        format!("{} ({})", Ratio::estimate_text(ratio), Ratio::interval_text(ratio))
+    }
+}
+
+/// exp(mean ln value); the ratio of two such means is the mean ratio.
+pub(crate) fn geometric_mean(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    let count = values.clone().count() as f64;
+    (values.map(f64::ln).sum::<f64>() / count).exp()
+}
+
+/// Arithmetic mean, for values that may be zero.
+pub(crate) fn mean(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    let count = values.clone().count() as f64;
+    values.sum::<f64>() / count
+}
+
+// The result of one run of either program.
+
+/// One measured window of one program.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sample {
+    /// Statements per second, including BEGIN and COMMIT.
+    pub(crate) qps: f64,
+    /// CPU time of the client process per statement, microseconds.
+    pub(crate) cpu: CpuTime,
+    /// Context switches of the whole host per statement.
+    pub(crate) switches: f64,
+    /// Statements that the server refused.
+    pub(crate) errors: u64,
+    /// Writes that matched no row, as a share of all statements; sysbench counts them with BEGIN as
+    /// `other`.
+    pub(crate) others: f64,
+    /// Failures such as a thread that could not be pinned.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Costs of a window, before division by its statements.
+pub(crate) struct Used {
+    pub(crate) statements: f64,
+    pub(crate) seconds: f64,
+    pub(crate) cpu: CpuTime,
+    pub(crate) switches: u64,
+    pub(crate) others: u64,
+}
+
+impl Used {
+    pub(crate) fn sample(self, errors: u64, notes: Vec<String>) -> Sample {
+        let per = |amount: f64| amount / self.statements.max(1.0);
+        Sample {
+            qps: self.statements / self.seconds,
+            cpu: CpuTime { user_us: per(self.cpu.user_us), system_us: per(self.cpu.system_us) },
+            switches: per(self.switches as f64),
+            errors,
+            others: per(self.others as f64),
+            notes,
+        }
+    }
+}
+
+/// Context switches of the host since boot; 0 if unknown.
+pub(crate) fn switches() -> u64 {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    proc::host_stat(&text).map_or(0, |stat| stat.context_switches)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_ratio_is_that_of_geometric_means() {
+        let pairs = [(2.0, 1.0), (8.0, 1.0), (0.0, 1.0)];
+        let ratio = super::Ratio::of(&pairs).unwrap();
+        assert!((ratio.estimate - 4.0).abs() < 1e-12);
+        // ln 4 ± t · sd / √2, where sd is ln 4 / √2 and t with one degree of freedom 12.706.
+        let half = 12.706 * 4f64.ln() / 2.0;
+        let ends = ratio.interval.unwrap();
+        assert!((ends.low.ln() - (4f64.ln() - half)).abs() < 1e-3, "{ends:?}");
+        assert!((ends.high.ln() - (4f64.ln() + half)).abs() < 1e-3, "{ends:?}");
+        assert_eq!(super::Ratio::of(&[(0.0, 0.0)]), None);
     }
 }

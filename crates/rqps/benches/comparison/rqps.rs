@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rqps_bench::spec::CliContext;
 use rqps_bench::spec::look_apart;
-use rqps_bench::sysbench::presets;
+use rqps_bench::sysbench;
 use rqps_bench_lua::driver::LUA_COMMAND;
-use rqps_driver::event::DriverEvent;
+use rqps_driver::control_channel::DriverEvent;
 use rqps_driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
 use rqps_lab::benchmarks::{self, StepSet};
 use rqps_model::benchmark::{Pace, Phase, Placement, Step};
 use rqps_model::dialect::Dialect;
 use rqps_model::run::Outcome;
 
-use super::options::Options;
-use super::sample::{Sample, Used, switches};
+use super::Options;
+use super::report::{Sample, Used, switches};
 use super::subject::Subject;
 use super::sysbench::TPCC;
 use super::{Case, Ours, RQPS, Theirs};
@@ -111,7 +111,7 @@ fn request(subject: &Subject, rows: u64, seed: u64, task: RequestBody) -> Driver
 
 /// The step of this name as in rqps's benchmark.
 pub(crate) fn step(dialect: Dialect, name: &str) -> Result<Step> {
-    let phases = benchmarks::phases(dialect, StepSet::Full, &presets::QUICK.workload());
+    let phases = benchmarks::phases(dialect, StepSet::Full, &sysbench::QUICK.workload());
     let step = phases.into_iter().find_map(|phase| match phase {
         Phase::Measure(step) if step.name == name => Some(*step),
         _ => None,
@@ -231,7 +231,7 @@ fn sample(outcome: Outcome, switches: u64) -> Sample {
 /// Creates and loads the table; returns the seconds from before the load to the end of the process.
 /// Writing the pages is part of settling.
 pub(crate) fn load(subject: &mut Subject, rows: u64, seed: u64) -> Result<f64> {
-    let mut workload = presets::QUICK.workload();
+    let mut workload = sysbench::QUICK.workload();
     (workload.tables, workload.rows) = (1, rows);
     let task = benchmarks::load_task(subject.dialect, &workload, None)
         .context("load: sysbench has a load of its own")?;

@@ -14,10 +14,10 @@ use rqps_dbms::{self as dbms, ControlPlane, Interrupt, SettleLoad, Site, config}
 use rqps_host::{affinity, user};
 use rqps_lab::lab;
 use rqps_lab::plan;
+use rqps_model::build::Target;
 use rqps_model::build::{Build, BuildSource};
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{Address, Endpoint, Login};
-use rqps_model::target::Target;
 use tempfile::TempDir;
 
 use super::RQPS;

@@ -18,9 +18,9 @@ use rqps_host::affinity::{self, CpuAssignment};
 use rqps_host::tree::{self, Cpu, TreeCpu};
 use rqps_model::dialect::Dialect;
 
-use super::options::Options;
+use super::Options;
+use super::report::{Sample, Used, switches};
 use super::rqps::Window;
-use super::sample::{Sample, Used, switches};
 use super::subject::Subject;
 
 /// Options of Percona's scripts: one warehouse.

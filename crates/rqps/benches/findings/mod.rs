@@ -4,10 +4,7 @@
 mod columns;
 mod counts;
 mod finding;
-mod gaps;
 mod page;
-mod published;
-mod table;
 
 pub(crate) use finding::read;
 pub(crate) use page::page;

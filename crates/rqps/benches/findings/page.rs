@@ -6,11 +6,10 @@ use rqps_model::metric::Metric;
 use rqps_model::verdict::Verdict;
 
 use super::columns::METRICS;
+use super::counts::gaps;
 use super::counts::{Counts, share, states_difference, states_large};
-use super::finding::{Burned, Finding, Sheet};
-use super::gaps::gaps;
-use super::published;
-use super::table::{per_cent, ratio, table};
+use super::counts::{per_cent, ratio, table};
+use super::finding::{self, Burned, Finding, Sheet};
 
 const HEAD: &str = "\
 # Evidence
@@ -78,7 +77,7 @@ differences gates elsewhere look for, and why not smaller ones.
 /// The whole page.
 pub(crate) fn page(sheets: &[Sheet]) -> String {
     let all: Vec<&Finding> = sheets.iter().flat_map(|sheet| &sheet.findings).collect();
-    let published = table(&["who", "publishes", "source"], &published::rows());
+    let published = table(&["who", "publishes", "source"], &finding::rows());
     [
         HEAD.to_owned() + &summary(sheets, &all) + "\n",
         EQUAL.to_owned() + &equal(&all) + "\n",

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use rqps_builds::layout;
+use rqps_builds::inspect;
 use rqps_model::build::{Build, Dbms};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/slowdown/burn.c");
@@ -51,7 +51,7 @@ fn library(build: &Build, real: &Path, definitions: &[String], place: &Path) -> 
 fn server(root: &Path, dbms: Dbms, definitions: &[String], place: &Path) -> Result<PathBuf> {
     let burner = place.join("burn.so");
     compile(&burner, definitions)?;
-    let real = layout::server(root, dbms)
+    let real = inspect::server(root, dbms)
         .with_context(|| format!("find the server of {dbms} in {}", root.display()))?;
     let programs = real.parent().context("find the folder of the server")?;
     let tree = place.join("tree");

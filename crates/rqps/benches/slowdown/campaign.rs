@@ -1,24 +1,27 @@
 //! One comparison of a build with its slowed twin, and what it found.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
+
+use crate::slowdown::burner;
+use crate::slowdown::columns::{HEAD, METRICS};
 use rqps_analysis::VerdictOptions;
 use rqps_analysis::comparison::StepComparison;
+use rqps_host::host;
 use rqps_lab::benchmarks;
+use rqps_model::build::{Build, Dbms};
 use rqps_model::metric::Metric;
 use rqps_model::run::{Dataset, Status, StepRecord};
 use rqps_model::verdict::{Rules, Verdict};
 use rqps_results as results;
 use rqps_stats::Interval;
 use rqps_stats::summary::mean;
-
-use super::columns::METRICS;
-use super::tally::Tally;
-use super::twins::Twins;
 
 /// Labels of the targets.
 const PLAIN: &str = "plain";
@@ -186,4 +189,127 @@ fn truth(record: &StepRecord, metric: Metric, tally: &Tally) -> Result<Option<f6
             cpu.map(|cpu| -(1.0 - burned / cpu).ln())
         }
     })
+}
+
+// Two builds that differ in nothing but what one of them burns.
+
+/// A build and the same build slowed, as words for the command line of rqps.
+pub(crate) struct Twins {
+    pub(crate) plain: String,
+    pub(crate) slowed: String,
+    /// The time that the slowed one burns.
+    pub(super) tally: Tally,
+}
+
+impl Twins {
+    /// Makes both in `folder`, which is to be readable by all.
+    pub(crate) fn make(build: &Build, dbms: Dbms, share: f64, folder: &Path) -> Result<Twins> {
+        let mut made = Vec::new();
+        for (name, share) in [("plain", 0.0), ("slowed", share)] {
+            let place = folder.join(name);
+            fs::create_dir(&place).with_context(|| format!("make {}", place.display()))?;
+            let tally = Tally::create(&place.join("tally"))?;
+            let mut definitions = vec![format!("-DSHARE={share:?}")];
+            definitions.extend(tally.definitions());
+            made.push((burner::make(build, dbms, &definitions, &place)?, tally));
+        }
+        let (slowed, tally) = made.pop().context("make twins")?;
+        let (plain, _) = made.pop().context("make twins")?;
+        Ok(Twins { plain, slowed, tally })
+    }
+}
+
+// The time that a slowed build burned, in each tenth of a second.
+
+/// Length of a bucket of the tally: `BUCKET_NS` of burn.c.
+const BUCKET_MS: u64 = 100;
+/// More than a campaign lasts.
+const LONGEST: Duration = Duration::from_secs(6 * 3600);
+
+/// The file that a slowed build writes into.
+pub(crate) struct Tally {
+    path: PathBuf,
+    /// Start of the first bucket, milliseconds since 1970.
+    start: u64,
+}
+
+impl Tally {
+    pub(crate) const BUCKETS: u64 = LONGEST.as_millis() as u64 / BUCKET_MS;
+
+    /// An empty one, which servers of any user can write into.
+    pub(crate) fn create(path: &Path) -> Result<Tally> {
+        let doing = || format!("make {}", path.display());
+        let file = File::create(path).with_context(doing)?;
+        file.set_len(Tally::BUCKETS * 8).with_context(doing)?;
+        file.set_permissions(PermissionsExt::from_mode(0o666)).with_context(doing)?;
+        let start = SystemTime::now().duration_since(UNIX_EPOCH).context("read the clock")?;
+        Ok(Tally { path: path.to_owned(), start: start.as_millis() as u64 })
+    }
+
+    /// Definitions that burn.c expects.
+    pub(crate) fn definitions(&self) -> [String; 3] {
+        [
+            format!("-DTALLY=\"{}\"", self.path.display()),
+            format!("-DTALLY_START={}ull", self.start),
+            format!("-DTALLY_BUCKETS={}ull", Tally::BUCKETS),
+        ]
+    }
+
+    /// Burned nanoseconds per second in the buckets that lie wholly in a time (milliseconds since
+    /// 1970); `None` if it is too short to tell.
+    pub(crate) fn burned_per_second(&self, from_ms: u64, to_ms: u64) -> Result<Option<f64>> {
+        let first = from_ms.saturating_sub(self.start).div_ceil(BUCKET_MS);
+        let end = to_ms.saturating_sub(self.start) / BUCKET_MS;
+        if end < first + 5 || end > Tally::BUCKETS {
+            return Ok(None);
+        }
+        let bytes =
+            std::fs::read(&self.path).with_context(|| format!("read {}", self.path.display()))?;
+        let (words, _) = bytes.as_chunks::<8>();
+        let burned: u64 =
+            words[first as usize..end as usize].iter().map(|word| u64::from_ne_bytes(*word)).sum();
+        Ok(Some(burned as f64 / ((end - first) * BUCKET_MS) as f64 * 1e3))
+    }
+}
+
+// Findings of comparisons as lines of a CSV file, which many runs of the bench append to.
+
+/// Appends the findings of one comparison.
+pub(crate) fn append(
+    path: &Path,
+    build: &str,
+    burned: f64,
+    seed: u64,
+    findings: &[Finding],
+) -> Result<()> {
+    let doing = || format!("write to {}", path.display());
+    let mut file = OpenOptions::new().append(true).create(true).open(path).with_context(doing)?;
+    let mut text = String::new();
+    if file.metadata().with_context(doing)?.len() == 0 {
+        text = format!("{HEAD}\n");
+    }
+    let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
+    let host = host::read(path);
+    let cpu = host.cpu_model.as_deref().unwrap_or("?").replace(',', " ");
+    let cpus = host.cpus;
+    for one in findings {
+        // No difference has no mean.
+        let found = Some(mean(&one.differences).exp()).filter(|ratio| ratio.is_finite());
+        let [low, high] = one.interval.map_or([None; 2], |it| [Some(it.low), Some(it.high)]);
+        let number = |ratio: Option<f64>| ratio.map_or_else(String::new, |one| format!("{one:.5}"));
+        text += &format!(
+            "{date},{cpu},{cpus},{build},{burned},{seed},{},{},{},{:.1},{},{},{},{},{},{}\n",
+            one.step,
+            one.metric.name(),
+            one.differences.len(),
+            one.measured,
+            one.verdict.name(),
+            u8::from(one.beyond_tau),
+            number(found),
+            number(low),
+            number(high),
+            number(one.truth.map(f64::exp)),
+        );
+    }
+    file.write_all(text.as_bytes()).with_context(doing)
 }

@@ -8,14 +8,11 @@ use clap::builder::RangedI64ValueParser;
 use clap::{Arg, Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::cli::best_rate::{self, FindRateArgs};
-use crate::cli::bisect::{self, BisectArgs};
-use crate::cli::block::{BlockArgs, CheckNodeArgs, ClearBlockArgs};
-use crate::cli::causes::{self, GapArgs};
+use crate::cli::campaigns::{self, BisectArgs, FindRateArgs, GapArgs};
 use crate::cli::check::CheckArgs;
 use crate::cli::convert::Import;
 use crate::cli::help::{self, Shell};
-use crate::cli::hosts::HostArgs;
+use crate::cli::hosts::{BlockArgs, CheckNodeArgs, ClearBlockArgs, HostArgs};
 use crate::cli::parts::{HOST, OrderWord, SittingArgs, WorkloadArgs, duration, number, whole};
 use crate::cli::plans::Plans;
 use crate::cli::site::{History, SiteArgs};
@@ -75,14 +72,14 @@ pub(super) enum Command {
     /// Write a static site over many result sets: reports, series, changes, a feed
     Site(SiteArgs),
     /// Find the version or commit that changed a step, between two targets or among several
-    #[command(mut_args(bisect::hide_options_without_effect))]
+    #[command(mut_args(campaigns::hide_options_without_effect))]
     Bisect(BisectArgs),
     /// Measure which of the settings that differ between two targets make the difference in a step,
     /// and how much of it each is worth
-    #[command(mut_args(causes::arrange_options))]
+    #[command(mut_args(campaigns::arrange_gap_options))]
     Gap(GapArgs),
     /// Find the most events per second at which response times keep a limit, for each target
-    #[command(mut_args(best_rate::arrange_options))]
+    #[command(mut_args(campaigns::arrange_rate_options))]
     FindRate(FindRateArgs),
     /// Export result folders as flat tables: runs, steps, metrics, seconds, relative
     Export(Export),

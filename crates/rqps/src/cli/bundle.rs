@@ -16,15 +16,15 @@ use rqps_dbms as dbms;
 use rqps_host::beneath;
 use rqps_lab::benchmarks;
 use rqps_lab::plan::{Plan, file, words};
-use rqps_model::build::{BuildSource, Dbms, Version};
+use rqps_model::build::{BuildSource, Dbms, Target, Version, config_parts};
 use rqps_model::run::Run;
-use rqps_model::target::{Target, config_parts};
 use rqps_model::{bounded, units};
 use rqps_report::{render_markdown, render_text, repetition_document, repetition_json};
+use rqps_results as results;
+use rqps_results::ResultSet;
 use rqps_results::bundle::{
     BUNDLE_FORMAT, Bundle, BundleHead, BundleSize, BundledTarget, FileContent, PackedFile, pack,
 };
-use rqps_results::{self as results, ResultSet};
 
 /// `rqps bundle`.
 pub(super) fn write(words: &BundleArgs) -> Result<u8> {

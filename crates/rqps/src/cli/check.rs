@@ -1,10 +1,9 @@
 //! `rqps check`: one verdict on a change within a budget. Counts come first; then turns for the
 //! steps whose count moved, and for a sample of the others.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -17,7 +16,7 @@ use crate::cli::hosts::Hosts;
 use crate::cli::measure::{self, COUNTING_PASS, SHORT_STEPS};
 use crate::cli::parts::{Switch, WorkloadArgs, duration, whole};
 use crate::cli::report::{self, Compared};
-use crate::cli::{bisect, builds, bundle, exit, gate, help, own_workload, questions, terminal};
+use crate::cli::{builds, bundle, campaigns, exit, gate, help, own_workload, questions, terminal};
 use rqps_analysis::comparison::StepComparison;
 use rqps_analysis::counted::{FunctionComparison, TotalChange};
 use rqps_analysis::gate::{Assessment, GateOutcome};
@@ -25,11 +24,10 @@ use rqps_host::fingerprint::Fingerprint;
 use rqps_lab::lab::error_text;
 use rqps_lab::plan::{Auto, Blocks, CountingPass, Plan, PlanDraft, cost, words};
 use rqps_model::benchmark::{Group, Phase};
-use rqps_model::build::{Build, BuildSource, Dbms};
+use rqps_model::build::{Build, BuildSource, Dbms, Target};
 use rqps_model::datagen::rng::Rng;
 use rqps_model::escape;
 use rqps_model::metric::Metric;
-use rqps_model::target::Target;
 use rqps_results as results;
 
 /// The version of the JSON form.
@@ -150,7 +148,7 @@ fn draft(said: &CheckArgs, targets: &[String]) -> Result<PlanDraft> {
     let mut draft = measure::drafted(targets, &shape)?.0;
     let mut rules = gate::said(&said.rules).unwrap_or_default();
     if rules.tau.is_none() {
-        rules.tau = bisect::tau(&draft.targets, &said.folders, said.rules.delta)?;
+        rules.tau = campaigns::tau(&draft.targets, &said.folders, said.rules.delta)?;
     }
     rules.instructions = said.instructions;
     draft.gate = Some(rules);

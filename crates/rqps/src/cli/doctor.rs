@@ -11,11 +11,12 @@ use crate::cli::args::{Doctor, DoctorFormat, GuestOptions};
 use crate::cli::hosts::{self, Hosts};
 use crate::cli::parts::{BlocksWord, WorkloadArgs};
 use crate::cli::{exit, folders, measure, questions};
+use rqps_analysis as analyze;
+use rqps_analysis::VerdictOptions;
 use rqps_analysis::calibration::{
     FALSE_ALARM_ALPHA, HostNoise, KindPromise, LayoutNoise, Resolution, SLOT_ALPHA, layout_noise,
     layout_rates, promise,
 };
-use rqps_analysis::{self as analyze, VerdictOptions};
 use rqps_dbms::spec::relink_word;
 use rqps_host::host;
 use rqps_host::noise;
@@ -23,11 +24,10 @@ use rqps_host::noise::findings::{self, FindingLevel, HostFinding};
 use rqps_lab::benchmarks;
 use rqps_lab::campaign::{self, Calibrated};
 use rqps_lab::plan::{Plan, words};
-use rqps_model::build::BuildSource;
+use rqps_model::build::{BuildSource, Target};
 use rqps_model::escape;
 use rqps_model::gate::{Calibration, Canary, LayoutRates};
 use rqps_model::host::{Host, fingerprint};
-use rqps_model::target::Target;
 use rqps_model::verdict::Rules;
 use rqps_results as results;
 

@@ -7,18 +7,19 @@ use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
 use crate::cli::folders;
-use rqps_builds::{self as obtain, layout, source};
+use rqps_builds as obtain;
+use rqps_builds::{inspect, source};
+use rqps_dbms as dbms;
 use rqps_dbms::spec::files_of_variant;
-use rqps_dbms::{self as dbms, UserConfig, UserConfigs};
+use rqps_dbms::{UserConfig, UserConfigs};
 use rqps_host::fingerprint::Fingerprint;
 use rqps_lab::benchmarks;
 use rqps_lab::lab::Accepted;
 use rqps_lab::plan::{Plan, PlanDraft};
 use rqps_model::benchmark::BenchmarkParameters;
-use rqps_model::build::{BuildSource, Dbms};
+use rqps_model::build::{BuildSource, Dbms, Target, config_parts};
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::Address;
-use rqps_model::target::{Target, config_parts};
 use rqps_model::units;
 use rqps_results::bundle::BundledTarget;
 use rqps_wire::dsn::{self, Dsn};
@@ -286,7 +287,7 @@ impl Effect {
                     entry.content = Some(print.sha256.clone());
                     entry.notes = notes_of_build(&print);
                     if let Some(measured) = measured {
-                        let program = layout::server(&print.path, *dbms);
+                        let program = inspect::server(&print.path, *dbms);
                         let main = program.map_or(Ok(print.clone()), |it| Fingerprint::of(&it));
                         let main = main.with_context(doing)?;
                         entry.notes.push(held_against(measured, label, &main.sha256));

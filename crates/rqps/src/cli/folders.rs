@@ -12,15 +12,13 @@ use rustix::process::Signal;
 use crate::cli::args::Folders;
 use crate::cli::{exit, parts};
 use rqps_dbms::UserConfigs;
-use rqps_host::lock::{Lock, LockError};
-use rqps_host::mark::MarkKey;
+use rqps_host::lock::{Lock, LockError, MarkKey};
 use rqps_host::perf::{self, Perf};
 use rqps_host::valgrind::{PATIENCE, Valgrind};
 use rqps_lab::lab::{Accepted, ExecutionOptions, HostLock};
 use rqps_lab::plan::Plan;
-use rqps_model::build::BuildSource;
+use rqps_model::build::{BuildSource, Target};
 use rqps_model::escape;
-use rqps_model::target::Target;
 use rqps_wire as wire;
 use rqps_wire::password::TypedPasswords;
 

@@ -15,7 +15,7 @@ use clap_complete::env::{Bash, EnvCompleter, Fish, Shells, Zsh};
 use crate::cli::{exit, folders};
 use rqps_builds::catalogue;
 use rqps_dbms::config;
-use rqps_driver::workload::settings::{SETTINGS, SetError};
+use rqps_driver::workload::{SETTINGS, SetError};
 use rqps_lab::benchmarks::{self, BenchmarkSpec, StepSet};
 use rqps_model::benchmark::Phase;
 use rqps_model::build::Dbms;

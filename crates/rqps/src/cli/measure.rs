@@ -19,7 +19,7 @@ use crate::cli::parts::{
 use crate::cli::questions::{self, Consent, Origin};
 use crate::cli::report::{self, Compared};
 use crate::cli::terminal::{self, Display};
-use crate::cli::{bisect, builds, bundle, exit, gate, own_workload, vector};
+use crate::cli::{builds, bundle, campaigns, exit, gate, own_workload};
 use rqps_analysis::pairing;
 use rqps_dbms as dbms;
 use rqps_host::affinity;
@@ -29,9 +29,8 @@ use rqps_lab::plan::{
 };
 use rqps_lab::{benchmarks, campaign};
 use rqps_model::benchmark::{Idle, Placement};
-use rqps_model::build::BuildSource;
+use rqps_model::build::{BuildSource, Target};
 use rqps_model::gate::Calibration;
-use rqps_model::target::Target;
 use rqps_model::verdict::Rules;
 use rqps_model::{bounded, units};
 use rqps_results as results;
@@ -128,7 +127,7 @@ pub(super) fn compared(words: &Compare, shape: &WorkloadArgs, cpus: Option<usize
         plan.loads = plan.usual_loads();
     }
     plan.gate = gate::said(&words.rules);
-    bisect::set(&mut plan, words)?;
+    campaigns::set(&mut plan, words)?;
     if words.count {
         plan.count = Some(CountingPass { simulate: words.simulate, ..COUNTING_PASS });
     }
@@ -491,7 +490,7 @@ pub(super) fn measure_on(
     calibrations: Vec<Calibration>,
     later_seconds: f64,
 ) -> Result<(lab::ExecutionSummary, PathBuf)> {
-    vector::check_files(&plan)?;
+    own_workload::check_files(&plan)?;
     own_workload::ask(&plan, guest)?;
     let passwords = questions::of_plan(&plan)?;
     let labels: Vec<_> = plan.targets.iter().map(|target| target.label.clone()).collect();

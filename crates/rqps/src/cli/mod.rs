@@ -5,12 +5,9 @@
 mod terminal;
 
 mod args;
-mod best_rate;
-mod bisect;
-mod block;
 mod builds;
 mod bundle;
-mod causes;
+mod campaigns;
 mod check;
 mod convert;
 mod doctor;
@@ -27,7 +24,6 @@ mod plans;
 mod questions;
 mod report;
 mod site;
-mod vector;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -121,10 +117,10 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Bundle(words) => bundle::write(&words),
         Command::Report(report) => report::print(&report),
         Command::Plot(plot) => report::draw(&plot),
-        Command::Explain(words) => causes::explain(&words),
-        Command::Bisect(words) => bisect::search(&words),
-        Command::Gap(words) => causes::close(&words),
-        Command::FindRate(words) => best_rate::find(&words),
+        Command::Explain(words) => report::explain(&words),
+        Command::Bisect(words) => campaigns::search(&words),
+        Command::Gap(words) => campaigns::close_gap_between(&words),
+        Command::FindRate(words) => campaigns::find_rate(&words),
         Command::History(words) => site::print(&words),
         Command::Site(words) => site::write(&words),
         Command::Export(export) => convert::export(&export),
@@ -132,27 +128,27 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Confirm(words) => gate::confirm(words),
         Command::Doctor(doctor) => doctor::examine(&doctor),
         Command::Import(import) => convert::import(&import),
-        Command::Vector(args::Vector::VerifyData(words)) => vector::verify(&words),
+        Command::Vector(args::Vector::VerifyData(words)) => own_workload::verify(&words),
         Command::Builds(builds) => builds::list(&builds),
         Command::Get(get) => builds::get(&get),
         Command::Help(words) => help::explain(Arguments::command(), words.topic.as_deref()),
         Command::Completions(words) => help::script(words.shell),
         Command::Man(words) => help::write_manual(Arguments::command(), &words.folder),
-        Command::Driver(words) => return Ok(block::driver(words.memory_group.as_deref())),
-        Command::SqliteProcess => return Ok(block::sqlite_process()),
-        Command::RocksdbProcess => return Ok(block::rocksdb_process()),
-        Command::Warden => return Ok(block::warden()),
-        Command::ClientHost(words) => block::client_host(&words).map(|()| exit::FINE),
-        Command::Block(words) => block::measure(&words),
-        Command::CheckNode(words) => block::check_node(&words),
-        Command::ClearBlock(words) => block::clear(&words),
+        Command::Driver(words) => return Ok(hosts::driver(words.memory_group.as_deref())),
+        Command::SqliteProcess => return Ok(hosts::sqlite_process()),
+        Command::RocksdbProcess => return Ok(hosts::rocksdb_process()),
+        Command::Warden => return Ok(hosts::warden()),
+        Command::ClientHost(words) => hosts::client_host(&words).map(|()| exit::FINE),
+        Command::Block(words) => hosts::measure(&words),
+        Command::CheckNode(words) => hosts::check_node(&words),
+        Command::ClearBlock(words) => hosts::clear(&words),
         Command::LookAtClient { program } => {
-            return Ok(block::look(client::driver::declared(&program)));
+            return Ok(hosts::look(client::driver::declared(&program)));
         }
         Command::LookAtLua { script, with_help } => {
-            return Ok(block::look(lua::driver::declared(&script, with_help)));
+            return Ok(hosts::look(lua::driver::declared(&script, with_help)));
         }
-        Command::Spinner => block::spinner().map(|()| exit::FINE),
+        Command::Spinner => hosts::spinner().map(|()| exit::FINE),
     }?;
     Ok(ExitCode::from(code))
 }

@@ -12,14 +12,13 @@ use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::cli::help;
-use rqps_driver::workload::settings;
+use rqps_driver::workload;
 use rqps_import::IMPORTED;
 use rqps_lab::benchmarks::StepSet;
 use rqps_lab::plan::{Blocks, Interleave, PlanDraft, Sittings, file, words};
 use rqps_model::benchmark::Workload;
-use rqps_model::build::{BuildSource, Dbms};
+use rqps_model::build::{BuildSource, Dbms, Setting, Target, config_parts, setting};
 use rqps_model::dialect::Dialect;
-use rqps_model::target::{Setting, Target, config_parts, setting};
 use rqps_model::{bounded, units};
 
 /// Most parts of a command.
@@ -609,7 +608,7 @@ pub(super) fn whole<T: FromStr>(text: &str) -> Result<T, String> {
 
 /// A whole number with a unit of powers of 1000.
 pub(super) fn number(text: &str) -> Result<u64, String> {
-    settings::count(text, 0, u64::MAX)
+    workload::count(text, 0, u64::MAX)
         .map_err(|_| "write a whole number, such as 1000 or 10k".to_owned())
 }
 

@@ -19,12 +19,12 @@ use rustix::termios::{
 use crate::cli::args::Folders;
 use crate::cli::effect::{Effect, shown};
 use crate::cli::folders;
-use rqps_dbms::{self as dbms, UserConfigs};
+use rqps_dbms as dbms;
+use rqps_dbms::UserConfigs;
 use rqps_lab::lab::Accepted;
 use rqps_lab::plan::{Plan, words};
-use rqps_model::build::BuildSource;
+use rqps_model::build::{BuildSource, Target};
 use rqps_model::dialect::Dialect;
-use rqps_model::target::Target;
 use rqps_model::{bounded, escape};
 use rqps_results::bundle::BundledTarget;
 use rqps_wire::WireError;

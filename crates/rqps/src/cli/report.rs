@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cli::args::{self, Plot, PlotForm, Printed, Report, RuleOptions};
+use crate::cli::args::{self, Explain, Plot, PlotForm, Printed, Report, RuleOptions};
 use crate::cli::parts::{self, Pool};
 use crate::cli::{bundle, exit, folders, gate, terminal};
 use rqps_analysis::causes::{self, CauseReaders, Causes, TakeCounter};
@@ -20,7 +20,7 @@ use rqps_model::run::{Dataset, Run, Second, Status, StepRecord};
 use rqps_model::verdict::Rules;
 use rqps_report::html::{self, Material, SitePage};
 use rqps_report::plot::{self, PlotKind};
-use rqps_report::{BriefPlace, FamilyReport, Format, ReportOptions, render_text};
+use rqps_report::{BriefPlace, FamilyReport, Format, ReportOptions, explanation, render_text};
 use rqps_results as results;
 
 /// File name of the HTML report in a result folder.
@@ -493,4 +493,40 @@ fn rename(dataset: &mut Dataset, names: &BTreeMap<String, String>) -> Result<()>
         }
     }
     Ok(())
+}
+
+/// `rqps explain`.
+pub(super) fn explain(words: &Explain) -> Result<u8> {
+    let folders = folders::or_newest(&words.folders)?;
+    let rules = gate::rules(&folders, &words.rules)?;
+    let mut found = Compared::read(&folders, words.baseline.as_deref(), rules)?;
+    let steps = chosen(&found.comparison, &words.steps)?;
+    if steps.is_empty() {
+        out!("No step has a verdict of a difference. Name a step with --step to see its data.");
+        return Ok(exit_code(&[&found.comparison]));
+    }
+    let causes = found.causes(&steps);
+    for fault in &causes.faults {
+        info!("rqps: {fault}");
+    }
+    found.comparison.causes = Some(Box::new(causes));
+    out!("{}", render_text(&explanation(&found.comparison), terminal::columns()).trim_end());
+    Ok(exit_code(&[&found.comparison]))
+}
+
+/// The named steps, or those that differ.
+fn chosen<'a>(comparison: &'a Comparison, names: &[String]) -> Result<Vec<&'a StepComparison>> {
+    if names.is_empty() {
+        return Ok(causes::differing_steps(comparison));
+    }
+    let find = |name: &String| {
+        let mut steps = comparison.measured_steps();
+        let Some(step) = steps.find(|step| step.name == *name) else {
+            let known: Vec<&str> =
+                comparison.measured_steps().map(|step| step.name.as_str()).collect();
+            bail!("explain the step {name}: no such step; these folders hold {}", known.join(", "))
+        };
+        Ok(step)
+    };
+    names.iter().map(find).collect()
 }

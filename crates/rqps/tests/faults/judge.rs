@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 
-use crate::draw::Trial;
 use crate::kinds::Kind;
+use crate::kinds::Trial;
 use crate::record::{Outcome, Record};
 use crate::running::{Ended, Running, reported, steps};
 use crate::scene::{Scene, below, text};

@@ -11,14 +11,10 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 #![allow(dead_code, reason = "other tests use the rest of what they share")]
 
-mod draw;
 mod judge;
 mod kinds;
 mod options;
-mod processes;
-mod proxy;
 mod record;
-mod room;
 mod running;
 mod scene;
 mod setups;
@@ -35,10 +31,10 @@ use std::thread;
 
 use clap::Parser;
 
-use draw::Trial;
+use kinds::Trial;
 use options::Options;
 use record::{HEADER, Outcome, Record};
-use room::Room;
+use scene::Room;
 use setups::Builds;
 use support::skipped;
 

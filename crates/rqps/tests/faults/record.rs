@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::draw::Trial;
+use crate::kinds::Trial;
 use crate::setups::SETUPS;
 
 /// The first line of docs/faults.csv.

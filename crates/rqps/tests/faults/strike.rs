@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use rqps_model::units::short_hash;
 use rustix::process::{Resource, Rlimit, Signal};
 
-use crate::draw::Trial;
+use crate::kinds::Trial;
 use crate::kinds::{Kind, Role};
-use crate::processes::{self, signal};
 use crate::running::Running;
+use crate::running::{self, signal};
 use crate::scene::{CACHE, DISK, NOBODY, POWER_CUT, Scene, below, made, text};
 
 /// What was done, or that there was nothing to do it to.
@@ -88,7 +88,7 @@ fn on_process(
     dice: u64,
     act: &dyn Fn(i32) -> String,
 ) -> Blow {
-    let found = processes::of_role(&scene.processes(), role, run.pid());
+    let found = running::of_role(&scene.processes(), role, run.pid());
     if found.is_empty() {
         return Blow::NoVictim;
     }

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Parser;
 
-use crate::bench_smoke::comparison::options::Options;
+use crate::bench_smoke::comparison::Options;
 
 fn check(test: &str, target: &str) {
     let options = Options::parse_from(["bench", "--smoke", "--targets", target]).settled();

@@ -3,7 +3,7 @@
 
 mod gap;
 
-use crate::support::{program, skipped};
+use crate::support::skipped;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -70,14 +70,14 @@ fn a_slow_version_is_found_by_its_rate_and_the_log_is_enough_to_say_so_again() {
     // A bisection that was cut off measures what is missing.
     let log = out.join("bisect.json");
     let mut half: Value = serde_json::from_slice(&fs::read(&log).expect("log")).expect("JSON");
-    let entries = half["entries"].as_array_mut().expect("entries");
+    let entries = half["rounds"].as_array_mut().expect("rounds");
     let all = entries.len();
     entries.truncate(all / 2);
     fs::write(&log, half.to_string()).expect("write");
     let said = run_in(&words(&again), folder.path());
     assert_eq!(suspects(&found(&said)), [5]);
     let whole: Value = serde_json::from_slice(&fs::read(&log).expect("log")).expect("JSON");
-    assert_eq!(whole["entries"].as_array().expect("entries").len(), all);
+    assert_eq!(whole["rounds"].as_array().expect("rounds").len(), all);
 }
 
 #[test]

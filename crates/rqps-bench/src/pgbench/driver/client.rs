@@ -5,8 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::evaluate::Evaluation;
-use super::variables::Variables;
-use crate::pgbench::driver::{CompiledScript, Message, StepScripts};
+use crate::pgbench::driver::{CompiledScript, Message, StepScripts, Variables};
 use rqps_driver::attempt::{AfterError, ClientEvent, StatementError, Tally};
 use rqps_driver::connection::{Connection, Connector};
 use rqps_model::datagen::rng::Xoroshiro128;

@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 use PgbenchFunction as F;
 use PgbenchValue::{Boolean, Double, Integer, Null};
 
-use super::variables::Variables;
+use crate::pgbench::driver::Variables;
 use rqps_model::datagen::rng::Xoroshiro128;
 use rqps_text::pgbench::{
     PgbenchAction, PgbenchExpression, PgbenchFunction, PgbenchProgram, PgbenchValue,
@@ -485,7 +485,7 @@ pub fn evaluate(program: &PgbenchProgram, names: &[String]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pgbench::driver::{StepScripts, variables};
+    use crate::pgbench::driver::{self, StepScripts};
     use rqps_model::dialect::Dialect;
     use rqps_model::pgbench::{PgbenchProtocol, PgbenchWork, WeightedText};
 
@@ -532,7 +532,7 @@ mod tests {
             Double(_) => "double",
         };
         let mut text = Vec::new();
-        variables::spell(&mut text, value);
+        driver::spell(&mut text, value);
         format!("{kind} {}", String::from_utf8_lossy(&text))
     }
 

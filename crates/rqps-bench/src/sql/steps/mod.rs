@@ -5,18 +5,20 @@
 mod statements;
 mod values;
 
+pub use self::statements::{of_dbms, of_dialect};
+
 use std::collections::BTreeSet;
 
 use self::statements::{Compiler, all, check_characters, check_load};
-pub use self::statements::{of_dbms, of_dialect};
 use self::values::NamedSources;
 use rqps_model::benchmark::{Group, OwnParameters, Phase, RateUnit, Step, StepTurns, Workload};
 use rqps_model::dialect::Dialect;
-use rqps_model::script::{Distribution, Script, ScriptEvent, StepParameters, StepPurpose};
+use rqps_model::script::{
+    Distribution, Freshness, Script, ScriptEvent, StepParameters, StepPurpose,
+};
 use rqps_model::sql_workload::{
     ByDialect, SqlEvent, SqlShape, SqlStatement, SqlStep, TransactionWord,
 };
-use rqps_model::value_source::Freshness;
 use rqps_text::{reading, toml_reader, words};
 
 /// Isolation levels in SQL.

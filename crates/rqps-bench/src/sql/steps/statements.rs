@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use toml::de::{DeTable, DeValue};
+
 use super::values::NamedSources;
 use rqps_model::benchmark::{BenchmarkParameters, Workload};
 use rqps_model::build::Dbms;
 use rqps_model::dialect::{Dialect, Placeholder};
-use rqps_model::script::{Fragment, Operation, Parameter, Protocol};
+use rqps_model::script::{Fragment, Freshness, Operation, Parameter, Protocol};
 use rqps_model::sql_workload::{ByDialect, CsvLoad, SqlLoad, SqlShape, SqlStatement, TextPosition};
-use rqps_model::value_source::Freshness;
 use rqps_text::{SqlPart, dropped, parts, toml_reader, words};
-use toml::de::{DeTable, DeValue};
 
 /// First words of statements that rqps refuses inside an event, because the event's transaction
 /// sends them.
@@ -86,7 +86,7 @@ impl Compiler<'_> {
             loop {
                 used.insert(number);
                 match self.named.sources[number as usize].values {
-                    rqps_model::value_source::SourceValues::Same { of, .. } => number = of,
+                    rqps_model::script::SourceValues::Same { of, .. } => number = of,
                     _ => break,
                 }
             }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use rqps_model::script::{Freshness, SourceValues, ValueSource, ValueSpread};
 use rqps_model::sql_workload::{Amount, CountOrRange, SqlParameter, SqlShape};
-use rqps_model::value_source::{Freshness, SourceValues, ValueSource, ValueSpread};
 
 /// Kinds of parameters, with their keys.
 const KINDS: &[(&str, &[&str])] = &[

@@ -1,11 +1,10 @@
 //! Tests of selecting steps by name, with their warm-up steps.
 
 use crate::spec::StepSet;
-use crate::sysbench::presets;
+use crate::sysbench;
 use crate::sysbench::steps::{choose, phases};
 use rqps_driver::request::StepRequest;
-use rqps_driver::workload::settings::set;
-use rqps_driver::workload::{SelectError, at_each_count};
+use rqps_driver::workload::{SelectError, at_each_count, set};
 use rqps_model::benchmark::{Phase, Step, Workload};
 use rqps_model::dialect::Dialect;
 
@@ -19,7 +18,7 @@ fn name(phase: &Phase) -> &str {
 /// Names of what is kept, with `|` for settling.
 fn kept_of(order: StepSet, globs: &[&str]) -> Result<String, SelectError> {
     let globs: Vec<String> = globs.iter().map(ToString::to_string).collect();
-    let all = phases(Dialect::Mysql, order, &presets::QUICK.workload());
+    let all = phases(Dialect::Mysql, order, &sysbench::QUICK.workload());
     let kept = choose(all, &globs)?;
     let names: Vec<&str> = kept.iter().map(name).collect();
     Ok(names.join(" "))
@@ -76,7 +75,7 @@ fn patterns_match_whole_names() {
 
 #[test]
 fn no_patterns_keep_everything() {
-    let all = phases(Dialect::Mysql, StepSet::Full, &presets::QUICK.workload());
+    let all = phases(Dialect::Mysql, StepSet::Full, &sysbench::QUICK.workload());
     assert_eq!(choose(all.clone(), &[]).unwrap(), all);
     assert_eq!(choose(all.clone(), &["*".to_string()]).unwrap(), all);
 }
@@ -104,7 +103,7 @@ fn phases_of(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phase
 
 /// Names of what is kept of steps that run once per count of 1, 4 and 16 clients.
 fn kept_of_counts(globs: &[&str]) -> Result<String, SelectError> {
-    let mut workload = presets::QUICK.workload();
+    let mut workload = sysbench::QUICK.workload();
     set(&mut workload, "clients=16,1,4").unwrap();
     let all = phases_of(Dialect::Mysql, StepSet::Abbreviated, &workload);
     let kept = choose(all, &globs.iter().map(ToString::to_string).collect::<Vec<_>>())?;
@@ -143,7 +142,7 @@ fn steps_of_client_counts_are_chosen_with_and_without_the_count() {
 
 #[test]
 fn each_step_runs_once_per_client_count_and_warm_ups_once() {
-    let mut workload = presets::QUICK.workload();
+    let mut workload = sysbench::QUICK.workload();
     set(&mut workload, "clients=4").unwrap();
     let single = phases_of(Dialect::Sqlite, StepSet::Full, &workload);
     assert_eq!(single, phases(Dialect::Sqlite, StepSet::Full, &workload));

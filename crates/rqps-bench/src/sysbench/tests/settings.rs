@@ -1,7 +1,7 @@
 //! Tests of the settings of all benchmarks on a workload of this one.
 
-use crate::sysbench::presets::QUICK;
-use rqps_driver::workload::settings::set;
+use crate::sysbench::QUICK;
+use rqps_driver::workload::set;
 use rqps_model::benchmark::{BackgroundState, Idle, Pace, Placement, Workload};
 
 fn after(assignment: &str) -> Workload {

@@ -1,8 +1,7 @@
 //! Tests that sources draw the declared values, the same for the same seed.
 
 use super::*;
-use rqps_model::script::Distribution;
-use rqps_model::value_source::{KeyChoice, ValueSpread};
+use rqps_model::script::{Distribution, KeyChoice, ValueSpread};
 use rqps_stats::goodness_of_fit;
 
 /// Chi-squared test at a level of 1 in 100,000; seeds are fixed.

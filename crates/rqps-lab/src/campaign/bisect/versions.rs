@@ -4,15 +4,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::campaign::bisect::measuring::{Asked, Measuring, counts_of};
+use crate::campaign::bisect::{Asked, Measuring, counts_of};
 use crate::plan::words;
 use rqps_analysis::counted::COUNTS_TAU;
 use rqps_builds::catalogue::Entry;
 use rqps_builds::source::{self, Commit, IdleFiles};
 use rqps_model::bisection::{BisectedVersion, BisectionPass};
-use rqps_model::build::{BuildSource, Dbms, Version};
+use rqps_model::build::{BuildSource, Dbms, Target, Version};
 use rqps_model::metric::Metric;
-use rqps_model::target::Target;
 use rqps_stats::summary::{mean, stddev};
 
 /// The versions of a bisection. Of two releases of one DBMS, those between them are those of

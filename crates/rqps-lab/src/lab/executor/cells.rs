@@ -11,14 +11,11 @@ use std::{io, thread};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use crate::lab::{ssh, take_in};
+use crate::lab::ssh;
 use crate::plan::BlockSpec;
 use rqps_host::beneath::{self, Folder, REMOVALS};
-use rqps_host::lock::{Lock, LockError};
-use rqps_host::mark::{MarkKey, OwnFolder};
-use rqps_host::plain;
-use rqps_model::block::{BLOCK_FORMAT, BlockReport};
-use rqps_model::run::RunKey;
+use rqps_host::lock::{Lock, LockError, MarkKey, OwnFolder};
+use rqps_model::run::{BLOCK_FORMAT, BlockReport, RunKey};
 use rqps_model::units::{self, short_hash};
 use rqps_results::{ResultSet, replace_whole};
 
@@ -131,7 +128,7 @@ impl Cells {
         }
         let logs = self.results.folder().join(LOGS);
         bring(&taken.join("load"), &logs.join(format!("{}.load", cell.name)))?;
-        if let Ok(said) = plain::end(log, 0, LOG_KEPT) {
+        if let Ok(said) = beneath::end(log, 0, LOG_KEPT) {
             let kept = logs.join(format!("{}.log", cell.name));
             replace_whole(&kept, said)?;
         }
@@ -153,7 +150,7 @@ impl Cells {
             }
             let partial = self.folder().join(format!("{}.taking", cell.name));
             self.own.remove_below(&partial)?;
-            take_in::copy(&start, &partial, take_in::OF_BLOCK)?;
+            ssh::copy(&start, &partial, ssh::OF_BLOCK)?;
             if let Some(report) = checked_report(cell, &partial)? {
                 rustix::fs::syncfs(File::open(&partial)?).context("bring a block to the disk")?;
                 fs::rename(&partial, &taken).context("name a block that was taken in")?;
@@ -224,7 +221,7 @@ fn checked_report(cell: &Cell, taken: &Path) -> Result<Option<BlockReport>> {
     let file = taken.join(REPORT);
     let what = || format!("read {}", file.display());
     let report: BlockReport =
-        serde_json::from_str(&take_in::text(&file, REPORT_MOST)?).with_context(what)?;
+        serde_json::from_str(&ssh::text(&file, REPORT_MOST)?).with_context(what)?;
     if report.format > BLOCK_FORMAT {
         bail!("{}: a newer rqps wrote it", what());
     }
@@ -242,7 +239,7 @@ fn checked_report(cell: &Cell, taken: &Path) -> Result<Option<BlockReport>> {
         }
         let record = taken.join(run.key.folder()).join("run.json");
         if record.exists() {
-            let text = take_in::text(&record, REPORT_MOST)?;
+            let text = ssh::text(&record, REPORT_MOST)?;
             let found: OfRun =
                 serde_json::from_str(&text).with_context(|| record.display().to_string())?;
             if found.key != run.key {
@@ -281,7 +278,7 @@ pub(super) fn complains(log: &Path) -> bool {
 
 /// The last message of rqps in a log, or else its last line; `None` for an empty log.
 pub(super) fn last_words(log: &Path) -> Option<String> {
-    let text = String::from_utf8_lossy(&plain::end(log, 0, LOG_TAIL_BYTES).ok()?).into_owned();
+    let text = String::from_utf8_lossy(&beneath::end(log, 0, LOG_TAIL_BYTES).ok()?).into_owned();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let fault = lines.iter().rposition(|line| line.starts_with("rqps: failed"));
     let from = fault.unwrap_or(lines.len().saturating_sub(1));

@@ -23,15 +23,15 @@ use cells::Cells;
 use slurm::SlurmExecutor;
 use ssh::SshExecutor;
 
+use crate::lab::block;
 use crate::lab::canaries::CanaryReader;
 use crate::lab::execution::{Execution, ExecutionOptions};
+use crate::lab::prepare::{self, TargetState};
 use crate::lab::progress::Progress;
-use crate::lab::targets::TargetState;
-use crate::lab::{block, prepare};
 use crate::plan::{BlockSpec, Plan, cost, file};
 use rqps_host::disk;
-use rqps_model::block::{BLOCK_FORMAT, BlockReport};
 use rqps_model::host::Session;
+use rqps_model::run::{BLOCK_FORMAT, BlockReport};
 use rqps_results::ResultSet;
 
 /// Measures blocks, here or elsewhere. The coordinator keeps `gate.json` and decides which block

@@ -19,7 +19,7 @@ use super::{BlockEnd, Executor, RemoteHosts, SlurmPartition};
 use crate::lab::progress::Progress;
 use crate::lab::ssh;
 use crate::plan::BlockSpec;
-use rqps_model::block::BlockReport;
+use rqps_model::run::BlockReport;
 
 /// If this number of blocks fail before any is measured, the rest would fail, too.
 const HOPELESS: usize = 3;

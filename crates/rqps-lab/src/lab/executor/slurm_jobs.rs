@@ -10,8 +10,8 @@ use anyhow::{Context, Result, bail};
 use crate::lab::executor::cells::{Cell, Cells};
 use crate::lab::executor::slurm_queue::{self, Batch, NoAnswer, QueuedTask};
 use crate::lab::executor::{RemoteHosts, STOPPED, SlurmPartition};
-use rqps_host::mark::OwnFolder;
-use rqps_host::plain;
+use rqps_host::beneath;
+use rqps_host::lock::OwnFolder;
 use rqps_model::units::short_hash;
 use rqps_results::{entries, replace_whole};
 
@@ -460,7 +460,7 @@ fn reasons(folder: &Path) -> Result<BTreeMap<String, String>> {
     }
     for node in entries(folder)?.into_iter().filter(|node| is_node(node)) {
         // Nodes write it.
-        let why = plain::beginning(&folder.join(&node), WHY_MOST).unwrap_or_default();
+        let why = beneath::beginning(&folder.join(&node), WHY_MOST).unwrap_or_default();
         // A node may still be writing it.
         if !why.trim().is_empty() {
             found.insert(node, why.trim().to_owned());
@@ -529,7 +529,7 @@ mod tests {
 #[cfg(test)]
 mod unfit_nodes_tests {
     use super::*;
-    use rqps_host::mark::MarkKey;
+    use rqps_host::lock::MarkKey;
 
     #[test]
     fn each_node_is_told_once_and_forgotten_by_the_next_sitting() {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use rqps_dbms::control_plane;
-use rqps_host::mark::MarkKey;
+use rqps_host::lock::MarkKey;
 use rqps_host::user;
 use rqps_model::build::{Build, Dbms};
 

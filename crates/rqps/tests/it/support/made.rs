@@ -14,9 +14,9 @@ use hdrhistogram::serialization::{Serializer, V2Serializer};
 use rqps_lab::benchmarks;
 use rqps_model::benchmark::{Group, RateUnit, Workload};
 use rqps_model::build::{BuildSource, Dbms, Manifest, Version};
+use rqps_model::build::{Config, Target};
 use rqps_model::host::{Host, fingerprint};
 use rqps_model::run::*;
-use rqps_model::target::{Config, Target};
 use rqps_results::ResultSet;
 
 /// The size of a result set to make.

@@ -7,6 +7,7 @@ pub(crate) mod elsewhere;
 pub(crate) mod log;
 pub(crate) mod made;
 pub(crate) mod program;
+#[allow(clippy::unwrap_used, reason = "the lint knows tests by their attribute")]
 pub(crate) mod scene;
 pub(crate) mod server_place;
 pub(crate) mod skipped;

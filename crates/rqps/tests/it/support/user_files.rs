@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use rqps_driver::event::DriverEvent;
+use rqps_driver::control_channel::DriverEvent;
 use rqps_driver::request::{CsvFile, DriverRequest, FileLoad, RequestBody, VERSION};
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{Endpoint, Login};

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rqps_lab::plan::{BlockSpec, TargetSlot, file};
-use rqps_model::block::BlockReport;
+use rqps_model::run::BlockReport;
 use rqps_model::run::Status;
 use serde_json::Value as Json;
 
