@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::targets::{file, root, scratch, split, text};
-use rqps_analysis::metrics::Histogram;
+use rqps_analysis::measurement::Histogram;
 use rqps_bench_vector::data::files;
 use rqps_builds::fuzzing as builds;
 use rqps_host::perf::{Symbols, has_function};

@@ -9,7 +9,7 @@ use super::caveat::{Caveat, CaveatKind, Evidence};
 use super::comparison::{Comparison, StepComparison, TargetResult};
 use super::counted::TotalChange;
 use super::measurement::Measurement;
-use super::metrics::operations;
+use super::measurement::operations;
 use super::pairing::{PairKey, pair_key};
 use rqps_model::metric::Metric;
 use rqps_model::run::{Dataset, Run, StepRecord};

@@ -10,8 +10,8 @@ use super::comparison::{
     self, Comparison, Failure, MetricResult, MissedRate, RunFacts, StepComparison, TargetFacts,
     TargetResult,
 };
+use super::measurement::unit_of;
 use super::measurement::{Extension, Measurement, measure};
-use super::metrics::unit_of;
 use super::pairing::{divide, summarize_groups, widen};
 use super::verdict::{self, VerdictOptions, VerdictSummary};
 use super::{answers, caveat, counted, sampled};

@@ -17,7 +17,6 @@ pub mod gap;
 pub mod gate;
 pub mod history;
 pub mod measurement;
-pub mod metrics;
 pub mod pairing;
 pub mod repetition;
 pub mod sampled;

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rqps_analysis::Extension;
 use rqps_analysis::caveat::{Caveat, Evidence, too_large};
+use rqps_analysis::measurement::{Histogram, Latencies};
 use rqps_analysis::measurement::{MetricValue, SecondFigures};
-use rqps_analysis::metrics::{Histogram, Latencies};
 use rqps_model::benchmark::BenchmarkParameters;
 use rqps_model::kv::{KvOption, READAHEAD_BYTES, READAHEAD_OPTION};
 use rqps_model::metric::Metric;

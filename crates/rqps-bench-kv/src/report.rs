@@ -4,7 +4,7 @@
 use crate::analyze::{self, STATS, Stats};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{StepComparison, TargetResult};
-use rqps_analysis::metrics::Histogram;
+use rqps_analysis::measurement::Histogram;
 use rqps_model::benchmark::Group;
 use rqps_model::metric::{Class, Metric};
 use rqps_report::Sections;

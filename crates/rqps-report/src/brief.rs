@@ -12,7 +12,7 @@ use rqps_analysis::Comparison;
 use rqps_analysis::caveat::{Caveat, CaveatKind, percent};
 use rqps_analysis::comparison::{Relative, RunFacts, StepComparison, TargetResult};
 use rqps_analysis::counted::{FunctionComparison, TotalChange, is_counted};
-use rqps_analysis::metrics::rate_unit;
+use rqps_analysis::measurement::rate_unit;
 use rqps_analysis::verdict::Explanation;
 use rqps_model::escape;
 use rqps_model::metric::Metric;

@@ -1,13 +1,21 @@
 //! Results of campaigns: a bisection, a gap.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::document::{
-    Block, Cell, Digits, Document, Mark, Section, Table, name_of_row, numbers, words,
+    Block, Cell, Digits, Document, Mark, Placed, Section, Table, name_of_row, numbers, words,
 };
+use super::facts::host_line;
 use super::form::versioned;
+use rqps_analysis::Comparison;
+use rqps_analysis::best_rate::{BestRate, BestRates, FoundRate};
 use rqps_analysis::gap::{Cause, Gap, Unknown};
 use rqps_analysis::history::{Bisection, Culprit, CulpritCheck};
+use rqps_analysis::repetition::{
+    Agreement, OtherBuild, RepeatedRatio, RepeatedStep, RepeatedTarget, Repetition,
+};
+use rqps_model::build::Manifest;
 use rqps_model::{escape, units};
 use rqps_stats::Interval;
 use rqps_stats::factors::{Account, Effect};
@@ -323,6 +331,218 @@ fn cut(text: &str, most: usize) -> String {
     text.chars().take(most - 1).chain(['…']).collect()
 }
 
+// The result of a repetition, as a document and as JSON.
+
+/// Version of the JSON form; it grows when a reader would have to change.
+pub const REPETITION_SCHEMA: u32 = 1;
+
+const DIFFERS: Mark =
+    Mark { sign: "!", colour: "#E0C060", meaning: "differs beyond the intervals of both" };
+
+/// The document of a repetition of `first`.
+pub fn repetition_document(
+    found: &Repetition,
+    first: &Comparison,
+    second: &Comparison,
+) -> Document {
+    let labels: Vec<&str> = found.targets.iter().map(|target| target.label.as_str()).collect();
+    let title = format!("rqps repetition: {} relative to {}", labels.join(", "), found.baseline);
+    let mut sections = vec![summary(found)];
+    sections.push(places(first, second));
+    sections.extend(found.targets.iter().map(steps));
+    sections.push(how_to_read_repetition(found));
+    Document { title, sections }
+}
+
+fn summary(found: &Repetition) -> Section {
+    let mut blocks = Vec::new();
+    for target in &found.targets {
+        blocks.push(Block::Paragraph(sentence(target)));
+        let apart: Vec<&str> = target.differing().map(|step| step.step.as_str()).collect();
+        if !apart.is_empty() {
+            let text = format!("Ratios that differ beyond their intervals: {}.", apart.join(", "));
+            blocks.push(Block::Paragraph(text));
+        }
+        let lists =
+            [("Not repeated", &target.not_repeated), ("Only in the repetition", &target.new)];
+        for (name, steps) in lists.into_iter().filter(|(_, steps)| !steps.is_empty()) {
+            blocks.push(Block::Paragraph(format!("{name}: {}.", steps.join(", "))));
+        }
+    }
+    let builds: Vec<String> = found.other_builds.iter().map(build_line).collect();
+    if !builds.is_empty() {
+        blocks.push(Block::List(builds));
+    }
+    Section::new("repetition", "", blocks)
+}
+
+/// The summary of one target, such as `b: 30 of 32 verdicts are the same, 2 undecided in one of the
+/// two; 1 of 32 ratios differ beyond their intervals`.
+fn sentence(target: &RepeatedTarget) -> String {
+    let all = target.steps.len();
+    let count = |how| target.agreeing(how);
+    let mut parts = vec![format!("{} of {all} verdicts are the same", count(Agreement::Same))];
+    for (how, text) in [
+        (Agreement::Compatible, "compatible"),
+        (Agreement::Undecided, "undecided in one of the two"),
+        (Agreement::Contrary, "CONTRARY"),
+    ] {
+        if count(how) > 0 {
+            parts.push(format!("{} {text}", count(how)));
+        }
+    }
+    let tested = target.steps.iter().filter(|step| step.change.is_some()).count();
+    let differ = target.differing().count();
+    let ratios = match tested {
+        0 => "no ratio has an interval in both".to_owned(),
+        _ => format!("{differ} of {tested} ratios differ beyond their intervals"),
+    };
+    format!("{}: {}; {ratios}.", target.label, parts.join(", "))
+}
+
+fn build_line(other: &OtherBuild) -> String {
+    let text = |builds: &[Manifest]| {
+        let one = |build: &Manifest| {
+            let sum =
+                build.sha256.as_deref().map_or("no checksum", |sum| sum.get(..12).unwrap_or(sum));
+            format!("{} ({}, SHA-256 {sum})", build.version, build.origin)
+        };
+        builds.iter().map(one).collect::<Vec<_>>().join(" and ")
+    };
+    format!(
+        "{} has different builds: first {}, repetition {}",
+        other.label,
+        text(&other.first),
+        text(&other.second)
+    )
+}
+
+/// Hosts, dates and versions of rqps of both.
+fn places(first: &Comparison, second: &Comparison) -> Section {
+    let mut facts = Vec::new();
+    for (name, comparison) in [("first", first), ("repetition", second)] {
+        for (fingerprint, host) in &comparison.hosts {
+            facts.push((format!("{name} host"), host_line(fingerprint, host)));
+        }
+        let versions: BTreeSet<&str> =
+            comparison.runs.iter().map(|run| run.rqps_version.as_str()).collect();
+        let versions = versions.into_iter().collect::<Vec<_>>().join(", ");
+        let began = comparison.runs.iter().map(|run| run.started.as_str()).min().unwrap_or("");
+        facts.push((format!("{name} began"), format!("{began}, rqps {versions}")));
+    }
+    Section::new("places", "Hosts", vec![Block::Facts(facts)])
+}
+
+fn steps(target: &RepeatedTarget) -> Section {
+    let table = Table::of("", target.steps.iter().map(repeated_row)).map(Block::Table);
+    let heading = format!("Steps of {}", target.label);
+    Section::new("repeated-steps", heading, Vec::from_iter(table))
+}
+
+fn repeated_row(step: &RepeatedStep) -> [Placed; 6] {
+    let ratio =
+        |of: &RepeatedRatio| Cell::number(of.ratio, Digits::Fixed(3), "ratio").within(of.interval);
+    let verdicts = match step.agreement {
+        Agreement::Same => step.first.verdict.name().to_owned(),
+        _ => format!("{} -> {}", step.first.verdict.name(), step.second.verdict.name()),
+    };
+    let why = "one of the two has no standard error";
+    let change = step.change.map(|it| {
+        let ratio = Cell::number(it.ratio, Digits::Fixed(3), "ratio");
+        ratio.within(Some(it.interval)).marked(it.differs.then_some(DIFFERS))
+    });
+    let q = step.change.map(|change| change.q);
+    [
+        words("verdicts", Cell::text(verdicts)),
+        numbers("first rQPS", ratio(&step.first)),
+        numbers("repetition", ratio(&step.second)),
+        numbers("change", change.unwrap_or_else(|| Cell::missing(why))),
+        numbers("q", Cell::number_or(q, Digits::Fixed(4), "", why)),
+        name_of_row("step", &*step.step),
+    ]
+}
+
+fn how_to_read_repetition(found: &Repetition) -> Section {
+    let lines = vec![
+        "change: ratio of the repetition / first ratio, with its 95 % interval (Welch: the \
+         standard errors of both, which the verdicts rest on)."
+            .to_owned(),
+        format!(
+            "!: differs beyond the intervals of both (q of Benjamini-Hochberg over the steps of \
+             the target, at most {}).",
+            found.q
+        ),
+        "Ratios depend on the CPU, so both can be right where they differ.".to_owned(),
+    ];
+    Section::how_to_read("reading", lines)
+}
+
+/// A repetition with the version of this form.
+///
+/// # Errors
+/// A number that JSON cannot write.
+pub fn repetition_json(found: &Repetition) -> serde_json::Result<String> {
+    versioned(REPETITION_SCHEMA, "repetition", found)
+}
+
+// The best rates of targets under a limit, as a short text and as JSON.
+
+/// Version of the JSON form; it grows when a reader would have to change.
+pub const BEST_RATE_SCHEMA: u32 = 1;
+
+/// The best rates with the version of this form.
+///
+/// # Errors
+/// A number that JSON cannot write.
+pub fn best_rate_json(rates: &BestRates) -> serde_json::Result<String> {
+    versioned(BEST_RATE_SCHEMA, "best_rate", rates)
+}
+
+/// The text of the best rates, a line for each target.
+pub fn best_rate_text(rates: &BestRates) -> String {
+    let metric = rates.metric.trim_end_matches("_ms");
+    let mut lines = vec![format!(
+        "{}: most events per second with {metric} <= {} ms",
+        rates.step, rates.limit_ms
+    )];
+    let base = rates.targets.first().map_or("", |target| target.label.as_str());
+    for target in &rates.targets {
+        lines.push(format!("  {}: {}", target.label, rate_words(target)));
+        if let Some(relative) = target.relative {
+            let (low, high) = (relative.interval.low, relative.interval.high);
+            let verdict = match (low > 1.0, high < 1.0) {
+                (true, _) => "MORE",
+                (_, true) => "LESS",
+                _ => "no difference shown",
+            };
+            lines.push(format!(
+                "    {:.3} [{low:.3}, {high:.3}] of {base}: {verdict}",
+                relative.ratio
+            ));
+        }
+        lines.extend(target.fault.iter().map(|fault| format!("    {fault}")));
+    }
+    let seconds = Duration::from_secs_f64(rates.seconds.round());
+    lines.push(format!("{} rounds, {}.", rates.rounds, units::duration(seconds)));
+    lines.into_iter().map(|line| escape::line(&line).into_owned() + "\n").collect()
+}
+
+fn rate_words(target: &BestRate) -> String {
+    let closed = target.closed.map_or_else(String::new, |rate| {
+        format!("; as fast as clients can: {}", units::rate(rate))
+    });
+    let Some(FoundRate { rate, interval, none_kept, all_kept }) = target.found else {
+        return "not measured".to_owned();
+    };
+    let (low, high) = (units::rate(interval.low), units::rate(interval.high));
+    let kept = format!("{} of {} windows kept it", target.kept, target.windows);
+    match (none_kept, all_kept) {
+        (true, _) => format!("less than {high}: {kept}{closed}"),
+        (_, true) => format!("more than {low}: {kept}{closed}"),
+        _ => format!("{} [{low}, {high}], {kept}{closed}", units::rate(rate)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -418,5 +638,54 @@ point-query: b relative to a                             0.741 [0.733, 0.748]
         assert!(text.contains("none of 40 settings moves the rate by 1.0 % or more"), "{text}");
         let ends = GapEnds { differ: false, ..none.ends };
         assert!(gap_text(&Gap { ends, ..none }).contains("no gap to close"));
+    }
+}
+
+#[cfg(test)]
+mod best_rate_tests {
+    use rqps_analysis::best_rate::RelativeRate;
+    use rqps_stats::Interval;
+
+    use super::*;
+
+    #[test]
+    fn each_target_has_its_rate_and_what_it_is_of_the_first() {
+        let found = |rate: f64, none_kept| {
+            let interval = Interval { low: rate * 0.98, high: rate * 1.02 };
+            Some(FoundRate { rate, interval, none_kept, all_kept: false })
+        };
+        let target = |label: &str, found, relative| BestRate {
+            label: label.to_owned(),
+            closed: Some(15_000.0),
+            found,
+            windows: 20,
+            kept: if label == "c" { 0 } else { 11 },
+            relative,
+            fault: None,
+        };
+        let ratio = RelativeRate { ratio: 0.9, interval: Interval { low: 0.87, high: 0.93 } };
+        let rates = BestRates {
+            step: "point-query".to_owned(),
+            metric: "p99_ms".to_owned(),
+            limit_ms: 5.0,
+            targets: vec![
+                target("a", found(12_000.0, false), None),
+                target("b", found(10_800.0, false), Some(ratio)),
+                target("c", found(100.0, true), None),
+                target("d", None, None),
+            ],
+            rounds: 21,
+            seconds: 312.0,
+        };
+        let expected = "\
+point-query: most events per second with p99 <= 5 ms
+  a: 12.0k [11.8k, 12.2k], 11 of 20 windows kept it; as fast as clients can: 15.0k
+  b: 10.8k [10.6k, 11.0k], 11 of 20 windows kept it; as fast as clients can: 15.0k
+    0.900 [0.870, 0.930] of a: LESS
+  c: less than 102: 0 of 20 windows kept it; as fast as clients can: 15.0k
+  d: not measured
+21 rounds, 5m12s.
+";
+        assert_eq!(best_rate_text(&rates), expected);
     }
 }

@@ -9,7 +9,7 @@ use super::document::{
 use super::tables::{absolute, judged};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{StepComparison, TargetResult};
-use rqps_analysis::metrics::rate_unit;
+use rqps_analysis::measurement::rate_unit;
 use rqps_model::host::HostsOfClients;
 use rqps_model::metric::Metric;
 use rqps_model::run::ClientHostRecord;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::stacks::Flame;
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::TargetResult;
-use rqps_analysis::metrics::rate_unit;
+use rqps_analysis::measurement::rate_unit;
 use rqps_analysis::verdict::Judgement;
 use rqps_model::metric::{Direction, Metric};
 pub use rqps_model::units::Digits;
@@ -604,24 +604,6 @@ impl Point {
     }
 }
 
-/// The Pareto line, such as recall against rate: the points that no other point exceeds in both x
-/// and y, by increasing x. Larger values are better in both.
-pub fn pareto(points: &[Point]) -> Vec<Point> {
-    let mut sorted: Vec<&Point> =
-        points.iter().filter(|point| point.x.is_finite() && point.y.is_finite()).collect();
-    sorted.sort_by(|a, b| b.x.total_cmp(&a.x).then(b.y.total_cmp(&a.y)));
-    let mut best = f64::NEG_INFINITY;
-    let mut line: Vec<Point> = Vec::new();
-    for point in sorted {
-        if point.y > best {
-            best = point.y;
-            line.push(point.clone());
-        }
-    }
-    line.reverse();
-    line
-}
-
 // The overview: every step of every target relative to the baseline, by the rate or a metric that
 // explains it, with the runs behind each number.
 
@@ -796,26 +778,5 @@ mod tests {
         let cell = Cell::number(0.688, Digits::Fixed(3), "ratio").within(interval);
         assert_eq!(cell.plain(), "0.688 [0.671, 0.705]");
         assert_eq!(Cell::missing("because").plain(), "-");
-    }
-}
-
-#[cfg(test)]
-mod chart_tests {
-    use super::*;
-
-    fn check_pareto(points: &[(f64, f64)], expected: &[(f64, f64)]) {
-        let points: Vec<Point> = points.iter().map(|(x, y)| Point::at(*x, *y)).collect();
-        let line: Vec<(f64, f64)> = pareto(&points).iter().map(|p| (p.x, p.y)).collect();
-        assert_eq!(line, expected);
-    }
-
-    #[test]
-    fn the_pareto_line_holds_what_is_not_beaten() {
-        check_pareto(
-            &[(0.9, 100.0), (0.8, 90.0), (0.95, 50.0), (0.99, 10.0), (0.7, 400.0)],
-            &[(0.7, 400.0), (0.9, 100.0), (0.95, 50.0), (0.99, 10.0)],
-        );
-        check_pareto(&[(0.9, 1.0), (0.9, 2.0), (0.5, 2.0)], &[(0.9, 2.0)]);
-        check_pareto(&[(f64::NAN, 1.0), (0.5, f64::INFINITY)], &[]);
     }
 }

@@ -11,7 +11,7 @@ use rqps_analysis::Comparison;
 use rqps_analysis::causes::per_operation;
 use rqps_analysis::comparison::{Relative, StepComparison, TargetResult};
 use rqps_analysis::measurement::Measurement;
-use rqps_analysis::metrics::rate_unit;
+use rqps_analysis::measurement::rate_unit;
 use rqps_analysis::verdict::{Judgement, Test};
 use rqps_model::escape;
 use rqps_model::metric::Metric;

@@ -3,7 +3,6 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-mod best_rate;
 mod blocks;
 mod brief;
 mod build;
@@ -20,18 +19,18 @@ pub mod gate;
 mod history;
 pub mod html;
 pub mod plot;
-mod repetition;
 pub mod site;
 pub mod stacks;
 pub mod tables;
 pub mod timeline;
 mod verdicts;
 
-pub use best_rate::{BEST_RATE_SCHEMA, best_rate_json, best_rate_text};
 pub use brief::{BriefPlace, brief};
 pub use build::{ReportOptions, Sections, document, explanation};
 pub use campaign::{
-    BISECTION_SCHEMA, GAP_SCHEMA, bisection_document, bisection_json, gap_json, gap_text,
+    BEST_RATE_SCHEMA, BISECTION_SCHEMA, GAP_SCHEMA, REPETITION_SCHEMA, best_rate_json,
+    best_rate_text, bisection_document, bisection_json, gap_json, gap_text, repetition_document,
+    repetition_json,
 };
 pub use document::Document;
 pub use facts::sentence as terms_sentence;
@@ -41,4 +40,3 @@ pub use history::{
     DATES_SCHEMA, HISTORY_SCHEMA, dates_csv, dates_document, dates_json, history_csv,
     history_document, history_json,
 };
-pub use repetition::{REPETITION_SCHEMA, repetition_document, repetition_json};

@@ -10,7 +10,7 @@ use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{
     GroupSummary, Relative, StepComparison, TargetFacts, TargetResult, TargetSummary,
 };
-use rqps_analysis::metrics::rate_unit;
+use rqps_analysis::measurement::rate_unit;
 use rqps_model::benchmark::Group;
 use rqps_model::metric::{Class, Direction, Metric, MetricSpec};
 use rqps_model::run::LoadRecord;

@@ -9,7 +9,7 @@ use super::document::{
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{StepComparison, TargetResult};
 use rqps_analysis::measurement::QUANTILES;
-use rqps_analysis::metrics::rate_unit;
+use rqps_analysis::measurement::rate_unit;
 use rqps_analysis::pairing::clients;
 use rqps_model::benchmark::{Group, RateUnit};
 use rqps_model::metric::Metric;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Caveat, CaveatKind, Disagreement, Evidence, disagreement, distinct, spell};
 use crate::compare::{setting_differences, spell_differences};
 use crate::measurement::Extension;
-use crate::metrics::rate_unit;
+use crate::measurement::rate_unit;
 use crate::pairing::{PairKey, pair_key};
 use rqps_model::benchmark::Workload;
 use rqps_model::build::{BuildSource, Config, Manifest};

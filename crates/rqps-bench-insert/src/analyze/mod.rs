@@ -10,8 +10,8 @@ use rqps_analysis::caveat::{
     Caveat, CaveatKind, Evidence, WRITE_BACK_MIN_KB, most, percent, worst,
 };
 use rqps_analysis::comparison::{Comparison, MissedRate, StepComparison, TargetResult};
+use rqps_analysis::measurement::Histogram;
 use rqps_analysis::measurement::{Measurement, MetricValue, SecondFigures};
-use rqps_analysis::metrics::Histogram;
 use rqps_analysis::pairing::{PairKey, field_ratio, pair_key};
 use rqps_model::benchmark::{BenchmarkParameters, RateUnit, Workload};
 use rqps_model::metric::Metric;

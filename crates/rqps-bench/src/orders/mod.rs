@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::spec::{BenchmarkSpec, DataSize, scaled};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::StepComparison;
-use rqps_analysis::metrics::Histogram;
+use rqps_analysis::measurement::Histogram;
 use rqps_driver::part::DriverPart;
 use rqps_driver::workload::{ScalePreset, Settings, choice, count, own_settings};
 use rqps_model::benchmark::{
