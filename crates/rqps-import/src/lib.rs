@@ -6,7 +6,6 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod cells;
-mod folder;
 pub mod format;
 pub mod insert;
 pub mod kv;
@@ -17,7 +16,7 @@ pub mod text;
 pub mod vector;
 
 pub use cells::{Cells, Totals};
-pub use folder::{IMPORTED, Written, write};
 use format::unnamed;
 pub use format::{Across, FORMATS, ImportError, ImportFormat, ImportOptions, Named, read};
+pub use format::{IMPORTED, Written, write};
 pub use published::{Check, NOT_IN_FILES, Published, PublishedRun};
