@@ -148,7 +148,9 @@ fn dims(shape: &mut VectorShape, value: &str) -> Result<(), String> {
 fn data_seed(shape: &mut VectorShape, value: &str) -> Result<(), String> {
     match &mut shape.data {
         DataSource::Fashion { seed, .. } => *seed = count(value, 0, u64::MAX)?,
-        DataSource::Files { .. } => return Err("a file is not generated: no seed".to_owned()),
+        DataSource::Files { .. } => {
+            return Err("a file is not generated, so it has no seed".to_owned());
+        }
     }
     Ok(())
 }

@@ -18,8 +18,6 @@ use rqps_stats::parallel;
 
 /// Version of the sequence; sets of different versions differ.
 pub const VERSION: u32 = 1;
-/// Dimensions of the published sizes; the parameters below were tuned for it.
-pub const DIMS: usize = 784;
 /// Number of classes.
 pub const CLASSES: usize = 10;
 
@@ -122,11 +120,6 @@ impl Fashion {
             train: key("fashion.train"),
             test: key("fashion.test"),
         }
-    }
-
-    /// Dimensions of its vectors.
-    pub fn dims(&self) -> usize {
-        self.dims
     }
 
     /// Makes row `index` of `part` with unrounded values 0..=255, and returns its class. `out` has
@@ -400,6 +393,9 @@ fn split(content: &[u8], wanted: &Wanted, name: String) -> Option<VectorSet> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Dimensions of the published sizes, for which the parameters were tuned.
+    const DIMS: usize = 784;
 
     #[test]
     fn rows_have_the_statistics_of_the_specification() {

@@ -602,16 +602,6 @@ impl Matrix {
         }
     }
 
-    /// The vectors as floats, with `shift` added to each.
-    pub fn shifted(&self, shift: &[f32]) -> Matrix {
-        let mut values = vec![0.0; self.rows() * self.dims];
-        for (row, out) in values.chunks_mut(self.dims.max(1)).enumerate() {
-            self.copy_row(row, out);
-            out.iter_mut().zip(shift).for_each(|(value, shift)| *value += shift);
-        }
-        Matrix { dims: self.dims, values: Numbers::Floats(values) }
-    }
-
     /// Mean of each dimension.
     pub fn mean(&self) -> Vec<f32> {
         let mut sums = vec![0.0f64; self.dims];
@@ -816,11 +806,9 @@ mod dataset_tests {
     }
 
     #[test]
-    fn the_mean_centres() {
+    fn the_mean_is_of_each_dimension() {
         let matrix = Matrix::of_floats(2, vec![1.0, 2.0, 3.0, 6.0]);
         assert_eq!(matrix.mean(), [2.0, 4.0]);
-        let centred = matrix.shifted(&[-2.0, -4.0]);
-        assert_eq!(centred.values, Numbers::Floats(vec![-1.0, -2.0, 1.0, 2.0]));
     }
 
     /// Uniform points of `dims` dimensions.
