@@ -17,7 +17,7 @@
 //! user names as a cache may hold anything else. The key of the marks is in `locks`.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
+use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -25,9 +25,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::client::{ObtainError, Progress, Reason};
+use rqps_host::beneath;
 use rqps_host::disk::DiskError;
 use rqps_host::lock::{MarkKey, OwnFolder};
 use rqps_model::build::{Build, Manifest};
+use rqps_model::way;
 use rqps_stats::parallel;
 
 /// Time between two attempts to take a lock that another rqps holds.
@@ -90,7 +92,8 @@ impl Cache {
         let root = root.canonicalize().map_err(refused)?;
         for name in ["builds", "partial", "locks"] {
             let folder = root.join(name);
-            if let Err(error) = make_open_folder(&folder)
+            // Root puts nothing where a link of another user leads.
+            if let Err(error) = make_open_folder(&folder).and_then(|()| way::folder(&folder))
                 && !is_forbidden(&error)
             {
                 return Err(refused(error));
@@ -157,8 +160,7 @@ impl Cache {
     /// ask [`Cache::get`] again: the other may have fetched the build.
     pub(super) fn begin(&self, key: &str, progress: &mut Progress<'_>) -> Result<Partial, Reason> {
         let path = self.lock_path(key);
-        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-        let lock = opened.map_err(|error| match error.kind() {
+        let lock = beneath::to_append(&path).map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied
             | io::ErrorKind::ReadOnlyFilesystem
             | io::ErrorKind::NotFound => Reason::Setup(format!(
@@ -234,8 +236,7 @@ impl Cache {
             let Some(key) = name.to_str() else { continue };
             let Ok(Some(own)) = self.key.find(&entry.path()) else { continue };
             let path = self.lock_path(key);
-            let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-            if let Ok(lock) = opened
+            if let Ok(lock) = beneath::to_append(&path)
                 && lock.try_lock().is_ok()
             {
                 // If this fails the next fetch of the key tries again, and says so.

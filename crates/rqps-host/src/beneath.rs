@@ -15,9 +15,11 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Stat,
-    StatxAttributes, StatxFlags, Uid, openat2,
+    StatxAttributes, StatxFlags, Uid, openat, openat2,
 };
 use rustix::io::Errno;
+
+use rqps_model::way;
 
 use crate::disk::{DEPTH, TOO_DEEP};
 use crate::user::{self, Identity, User, UserError};
@@ -48,14 +50,14 @@ pub struct FolderEntry {
 }
 
 impl Folder {
-    /// Opens a folder that the user named: links on the way are the user's.
+    /// Opens a folder that the user named: links on the way are the user's, and for root those of
+    /// root.
     ///
     /// # Errors
-    /// It is not there, or no folder.
+    /// As [`way::folder`].
     pub fn open(path: &Path) -> io::Result<Folder> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        let file = File::options().read(true).custom_flags(libc::O_DIRECTORY).open(path)?;
-        Ok(Folder { file, path: path.to_owned() })
+        Ok(Folder { file: way::folder(path)?, path: path.to_owned() })
     }
 
     /// The folder that holds `path`, which the user named, and the name there.
@@ -72,7 +74,7 @@ impl Folder {
     /// # Errors
     /// As there.
     pub(super) fn made_above(path: &Path) -> io::Result<(Folder, &OsStr)> {
-        std::fs::create_dir_all(path.parent().unwrap_or(Path::new("")))?;
+        way::made_folder(path.parent().unwrap_or(Path::new("")))?;
         Folder::above(path)
     }
 
@@ -624,11 +626,22 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// As there.
 pub fn open_without_links(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+    let file = match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         // An old kernel, or a container that forbids the call.
-        Err(Errno::NOSYS | Errno::PERM) => open(path),
-        opened => checked(File::from(opened?), u64::MAX),
+        Err(Errno::NOSYS | Errno::PERM) => open(path)?,
+        opened => checked(File::from(opened?), u64::MAX)?,
+    };
+    let facts = file.metadata()?;
+    if facts.nlink() > 1 && rustix::process::geteuid().is_root() {
+        let owner = std::fs::metadata(path.parent().unwrap_or(path))?.uid();
+        if owner != 0 && owner != facts.uid() {
+            return Err(io::Error::other(format!(
+                "it belongs to user {}, has several names, and lies in a folder of user {owner}",
+                facts.uid()
+            )));
+        }
     }
+    Ok(file)
 }
 
 const FLAGS: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
@@ -647,8 +660,10 @@ fn checked(file: File, names_most: u64) -> io::Result<File> {
 /// # Errors
 /// It cannot be opened, is no plain file, or has another name elsewhere.
 pub fn to_append(path: &Path) -> io::Result<File> {
-    let file = File::options().create(true).append(true).custom_flags(FLAGS).open(path)?;
-    checked(file, 1)
+    let (above, name) = way::above(path)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC;
+    let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    checked(File::from(openat(above, name, flags, Mode::from_raw_mode(0o666))?), 1)
 }
 
 /// The beginning of a plain file, as text.
@@ -815,5 +830,15 @@ mod plain_tests {
         symlink(&file, &link).unwrap();
         assert!(open(&link).is_err() && open(folder.path()).is_err());
         assert!(open(Path::new("/dev/null")).is_err());
+        // Whoever may link to a file of root has not made it readable for others.
+        std::fs::hard_link(&file, folder.path().join("hard")).unwrap();
+        let real = folder.path().canonicalize().unwrap();
+        assert!(open_without_links(&real.join("hard")).is_ok());
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(folder.path(), Some(1234), None).unwrap();
+            assert!(open_without_links(&real.join("hard")).is_err());
+            std::os::unix::fs::chown(&file, Some(1234), None).unwrap();
+            assert!(open_without_links(&real.join("hard")).is_ok());
+        }
     }
 }

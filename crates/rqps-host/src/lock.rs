@@ -7,6 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -18,7 +19,7 @@ use thiserror::Error;
 use crate::beneath::Folder;
 use crate::disk::DiskError;
 use crate::user::{self, Identity};
-use rqps_model::units;
+use rqps_model::{units, way};
 
 /// A process that is killed while it starts another leaves a copy of itself that holds its locks
 /// until the other program runs: so long that may take.
@@ -90,7 +91,7 @@ impl Lock {
     fn take(path: &Path, doing: &str, private: bool) -> Result<Lock, LockError> {
         let fault = |source| LockError::Io { path: path.to_path_buf(), source };
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(fault)?;
+            way::made_folder(folder).map_err(fault)?;
             if private {
                 let owner = fs::symlink_metadata(folder).map_err(fault)?.uid();
                 let own = rustix::process::geteuid().as_raw();
@@ -124,6 +125,10 @@ impl Lock {
             }
         }
         if writable {
+            if is_of_others(&mut file).map_err(fault)? {
+                let what = "it holds what no rqps has written; name another file";
+                return Err(fault(io::Error::other(what)));
+            }
             // Reading who held it has moved the place to write at.
             file.rewind().map_err(fault)?;
             let written = file.set_len(0).and_then(|()| file.write_all(text(doing).as_bytes()));
@@ -205,6 +210,8 @@ fn open(path: &Path) -> io::Result<(File, bool)> {
     options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     let mut writing = options.clone();
     writing.write(true);
+    let (above, name) = way::above(path)?;
+    let path = &Path::new("/proc/self/fd").join(above.as_raw_fd().to_string()).join(name);
     // Not made if it is there: /tmp may forbid to open somebody's file for making.
     let file = match writing.open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => writing.create(true).open(path),
@@ -249,6 +256,14 @@ fn holder(file: &mut File) -> Option<String> {
     let mut text = String::new();
     file.rewind().and_then(|()| file.take(MOST).read_to_string(&mut text)).ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// True if the file holds anything but the text of a holder.
+fn is_of_others(file: &mut File) -> io::Result<bool> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(MOST).read_to_end(&mut bytes)?;
+    Ok(!bytes.is_empty() && pid(&String::from_utf8_lossy(&bytes)).is_none())
 }
 
 // The mark of folders that rqps makes and removes: nothing without it is removed.
@@ -687,6 +702,21 @@ mod tests {
         let _lock = Lock::acquire(&path, "x").unwrap();
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(text, format!("process {}: x\n", std::process::id()));
+    }
+
+    /// A file of the user's is named by mistake, or by a variable that somebody else has set.
+    #[test]
+    fn what_rqps_has_not_written_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("accounts");
+        for text in ["root:x:0:0:root:/root:/bin/bash\n", "process of elimination", "\u{0}\u{1}"] {
+            fs::write(&path, text).unwrap();
+            let refusal = Lock::acquire(&path, "x").unwrap_err().to_string();
+            assert!(refusal.contains("what no rqps has written"), "{refusal}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        fs::write(&path, [0xff, 0xfe]).unwrap();
+        assert!(Lock::acquire(&path, "x").is_err());
     }
 
     #[test]

@@ -29,4 +29,5 @@ pub mod sql_workload;
 pub mod units;
 pub mod vector;
 pub mod verdict;
+pub mod way;
 pub mod ycsb;

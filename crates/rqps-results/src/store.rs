@@ -7,6 +7,8 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -17,6 +19,7 @@ use rqps_model::host::{Host, fingerprint};
 use rqps_model::run::{
     BLOCK_FORMAT, BlockReport, Counter, RunKey, RunRecord, Second, StepRecord, Turn,
 };
+use rqps_model::way;
 
 /// A folder that holds `plan.toml`, `host.json` and run folders.
 #[derive(Clone, Debug)]
@@ -468,12 +471,12 @@ const PARTIAL: &str = ".partial";
 /// # Errors
 /// The file or its folder cannot be written.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
-    let temporary = Temporary::beside(path);
-    let mut file = new_file(&temporary.0).map_err(temporary.fault("create"))?;
+    let temporary = Temporary::beside(path)?;
+    let mut file = temporary.create()?;
     file.write_all(bytes).map_err(temporary.fault("write"))?;
     file.sync_all().map_err(temporary.fault("flush"))?;
-    temporary.put_in_place(path)?;
-    sync_folder(path.parent().unwrap_or(Path::new(".")))
+    let above = temporary.put_in_place(path)?;
+    above.sync_all().map_err(ResultsError::io("flush the folder of", path))
 }
 
 /// As [`write_whole`], but without fsync: for output that can be made again after a power failure.
@@ -481,52 +484,60 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
 /// # Errors
 /// The file cannot be written.
 pub fn replace_whole(path: &Path, content: impl AsRef<[u8]>) -> Result<(), ResultsError> {
-    let temporary = Temporary::beside(path);
-    new_file(&temporary.0)
-        .and_then(|mut file| file.write_all(content.as_ref()))
-        .map_err(temporary.fault("write"))?;
-    temporary.put_in_place(path)
+    let temporary = Temporary::beside(path)?;
+    temporary.create()?.write_all(content.as_ref()).map_err(temporary.fault("write"))?;
+    temporary.put_in_place(path).map(drop)
 }
 
-/// The name of a file until it is whole. An error removes the file: a full disk needs the room.
-struct Temporary(PathBuf);
+/// The name of a file until it is whole, in a folder that nobody swaps meanwhile. An error removes
+/// the file: a full disk needs the room.
+pub(super) struct Temporary {
+    above: File,
+    name: OsString,
+    path: PathBuf,
+}
 
 impl Temporary {
-    fn beside(path: &Path) -> Temporary {
-        Temporary(temporary_name(path))
+    pub(super) fn beside(path: &Path) -> Result<Temporary, ResultsError> {
+        let mut name = OsString::from(".");
+        name.push(path.file_name().unwrap_or_default());
+        name.push(PARTIAL);
+        let temporary = path.with_file_name(&name);
+        let (above, _) = way::above(path).map_err(ResultsError::io("create", &temporary))?;
+        Ok(Temporary { above, name, path: temporary })
     }
 
-    fn fault(&self, doing: &'static str) -> impl FnOnce(std::io::Error) -> ResultsError {
-        ResultsError::io(doing, &self.0)
+    /// The new file. What has its name is removed: a rest of a killed process, or a link or a pipe
+    /// that somebody else put there.
+    pub(super) fn create(&self) -> Result<File, ResultsError> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let made = match unlinkat(&self.above, &self.name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {
+                openat(&self.above, &self.name, flags, Mode::from_raw_mode(0o666))
+            }
+            Err(error) => Err(error),
+        };
+        made.map(File::from).map_err(|error| self.fault("create")(error.into()))
     }
 
-    fn put_in_place(self, path: &Path) -> Result<(), ResultsError> {
-        fs::rename(&self.0, path).map_err(ResultsError::io("put in place", path))
+    pub(super) fn fault(&self, doing: &'static str) -> impl FnOnce(std::io::Error) -> ResultsError {
+        ResultsError::io(doing, &self.path)
+    }
+
+    /// Gives the file its name. Returns the folder.
+    pub(super) fn put_in_place(self, path: &Path) -> Result<File, ResultsError> {
+        let name = path.file_name().unwrap_or_default();
+        let fault = |error: Errno| ResultsError::io("put in place", path)(error.into());
+        renameat(&self.above, &self.name, &self.above, name).map_err(fault)?;
+        self.above.try_clone().map_err(ResultsError::io("put in place", path))
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
         // After a rename there is none of that name.
-        let _ = fs::remove_file(&self.0);
+        let _ = unlinkat(&self.above, &self.name, AtFlags::empty());
     }
-}
-
-/// A new file. What has its name is removed: a rest of a killed process, or a link or a pipe that
-/// somebody else put there.
-pub(super) fn new_file(path: &Path) -> std::io::Result<File> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    File::create_new(path)
-}
-
-fn temporary_name(path: &Path) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(PARTIAL);
-    path.with_file_name(name)
 }
 
 /// Removes what [`write_whole`] had not finished when it was killed, here and in the folders below. No
@@ -548,17 +559,11 @@ fn sweep(folder: &Path) {
 
 /// Creates a folder that may be there already, durably.
 pub(super) fn create_folder(path: &Path) -> Result<(), ResultsError> {
-    fs::create_dir_all(path).map_err(ResultsError::io("create", path))?;
-    sync_folder(path)?;
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => sync_folder(parent),
-        _ => Ok(()),
-    }
-}
-
-fn sync_folder(path: &Path) -> Result<(), ResultsError> {
-    let folder = File::open(path).map_err(ResultsError::io("open", path))?;
-    folder.sync_all().map_err(ResultsError::io("flush", path))
+    let made = way::made_folder(path).map_err(ResultsError::io("create", path))?;
+    made.sync_all().map_err(ResultsError::io("flush", path))?;
+    let above = way::above(path).map(|(above, _)| above.sync_all());
+    // `.` and `/` are in no folder that has to know them.
+    above.unwrap_or(Ok(())).map_err(ResultsError::io("flush the folder of", path))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ pub mod truth;
 use std::collections::HashSet;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -14,8 +15,8 @@ use thiserror::Error;
 
 use fashion::CLASSES;
 use rqps_model::datagen::rng::{Rng, StreamKey};
-use rqps_model::units;
 use rqps_model::vector::{DataSource, Distance, Filter, Neighbours, Present};
+use rqps_model::{units, way};
 use truth::{Truth, exact};
 
 /// Units of attributes in the whole: one is a hundredth of a per cent.
@@ -286,11 +287,13 @@ pub(super) fn kept(
     }
     let content = make()?;
     let doing = "keep vectors in";
-    fs::create_dir_all(folder).map_err(DataError::io(doing, folder))?;
+    way::made_folder(folder).map_err(DataError::io(doing, folder))?;
     let partial = folder.join(format!(".{name}.{}.partial", std::process::id()));
     let mut file = content.clone();
     file.extend_from_slice(&Sha256::digest(&content));
-    fs::write(&partial, file).map_err(DataError::io(doing, &partial))?;
+    way::to_file(&partial)
+        .and_then(|mut to| to.write_all(&file))
+        .map_err(DataError::io(doing, &partial))?;
     fs::rename(&partial, &path).map_err(DataError::io(doing, &path))?;
     Ok(content)
 }

@@ -31,7 +31,7 @@ use rqps_host::command_output::{self, end_group};
 use rqps_host::user::User;
 use rqps_host::{beneath, confinement};
 use rqps_model::build::Dbms;
-use rqps_model::{bounded, units};
+use rqps_model::{bounded, units, way};
 
 // Parses a target word with `src:`: a commit or a folder, a variant, and a toolchain.
 
@@ -47,6 +47,10 @@ pub(crate) fn locate(
     let recipes = Recipe::candidates(dbms, variant)?;
     let toolchain = Toolchain::of(variant)?;
     let folder = real(path)?;
+    if folder.is_dir() {
+        // Not where a link of another user leads root.
+        way::folder(path).map_err(Reason::io("open", path))?;
+    }
     let repository = Repository::of(&folder)?;
     let (commit, state) = match (&repository, reference) {
         (Some(repository), _) => {

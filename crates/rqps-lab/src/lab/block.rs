@@ -1,7 +1,6 @@
 //! One block: every target measured once, on fresh servers over restored snapshots.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -23,6 +22,7 @@ use rqps_model::build::{BuildSource, CONNECTION, Version};
 use rqps_model::counted::CallGraph;
 use rqps_model::row_digest::{AnswerReply, StepAnswers};
 use rqps_model::run::{BlockRun, FORMAT, RunKey, RunRecord, Sitting, Status, StepRecord};
+use rqps_model::way;
 use rqps_results::RunFolder;
 
 /// A target, and its place in the order of the block, from 1.
@@ -217,7 +217,7 @@ pub(super) fn start_server<'a>(
     // Counted runs of all blocks share folders, and one that was killed left its data there.
     remove(execution, &data, progress);
     let logs = folder.folder().join("logs");
-    fs::create_dir_all(&logs).with_context(|| format!("make {}", logs.display()))?;
+    way::made_folder(&logs).with_context(|| format!("make {}", logs.display()))?;
     progress.doing(&state.target.label, "restore the snapshot and start", None);
     let callgrind = count::callgrind(execution, &data);
     // Preparation is faster without valgrind.

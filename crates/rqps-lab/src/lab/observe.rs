@@ -2,7 +2,7 @@
 //! the counters of the DBMS, its stacks and waits. One file for each [`StepObserver`].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -20,6 +20,7 @@ use rqps_model::counted::{CallGraph, Profiled, Waited};
 use rqps_model::endpoint::Endpoint;
 use rqps_model::gate::Disturbance;
 use rqps_model::run::{Counter, CpuEvents, Outcome, ServerEvent, Usage};
+use rqps_model::way;
 
 /// A moment of a step, in this order. A second may come after the end of the window, where work
 /// went on.
@@ -493,7 +494,7 @@ impl ProfileObserver {
 
     fn begin(&mut self) -> Result<(), String> {
         let processes = self.processes()?;
-        fs::create_dir_all(&self.folder)
+        way::made_folder(&self.folder)
             .map_err(|error| format!("make {}: {error}", self.folder.display()))?;
         self.processes.extend(&processes);
         let file = perf::file_in(&self.folder, &self.root.to_string());

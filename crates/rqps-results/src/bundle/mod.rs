@@ -4,7 +4,6 @@ mod unpack;
 
 pub use unpack::Bundle;
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -17,7 +16,8 @@ use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
 use thiserror::Error;
 
-use super::store;
+use super::read::ResultsError;
+use super::store::Temporary;
 use rqps_model::build::{self, Manifest};
 use rqps_model::{bounded, escape, units};
 
@@ -36,6 +36,9 @@ pub enum BundleError {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// It cannot be put where it should be.
+    #[error(transparent)]
+    Place(#[from] ResultsError),
     /// Some other file.
     #[error("read the bundle `{}`: {}; name a file that `rqps bundle` wrote", .0.display(),
             escape::line(.1))]
@@ -184,21 +187,14 @@ pub fn pack(
     files.sort_by(|a, b| a.path.cmp(&b.path));
     let listed: Result<Vec<BundledFile>, BundleError> = files.iter().map(list).collect();
     let head = BundleHead { files: listed?, ..head.clone() };
-    let mut name = OsString::from(".");
-    name.push(to.file_name().unwrap_or_default());
-    name.push(".partial");
-    let partial = to.with_file_name(name);
-    let written = write(&partial, &head, &files).and_then(|()| {
-        fs::rename(&partial, to).map_err(BundleError::io("put in place", to))?;
-        let length = fs::metadata(to).map_err(BundleError::io("look at", to))?.len();
-        let bytes = head.files.iter().map(|file| file.bytes).sum();
-        Ok(BundleSize { files: files.len(), bytes, archive_bytes: length })
-    });
-    if written.is_err() {
-        // Nothing to remove is fine; the fault that led here is what the user needs.
-        fs::remove_file(&partial).ok();
+    if fs::symlink_metadata(to).is_ok_and(|facts| !facts.is_file() && !facts.is_symlink()) {
+        return Err(BundleError::Unfit(to.to_owned(), "what has this name is no file"));
     }
-    written
+    let temporary = Temporary::beside(to)?;
+    let archive_bytes = write(temporary.create()?, to, &head, &files)?;
+    temporary.put_in_place(to)?;
+    let bytes = head.files.iter().map(|file| file.bytes).sum();
+    Ok(BundleSize { files: files.len(), bytes, archive_bytes })
 }
 
 fn list(file: &PackedFile) -> Result<BundledFile, BundleError> {
@@ -242,9 +238,14 @@ fn open(content: &FileContent, path: &Path) -> Result<File, BundleError> {
     }
 }
 
-fn write(to: &Path, head: &BundleHead, files: &[PackedFile]) -> Result<(), BundleError> {
+/// Returns the bytes of the archive.
+fn write(
+    opened: File,
+    to: &Path,
+    head: &BundleHead,
+    files: &[PackedFile],
+) -> Result<u64, BundleError> {
     let fault = || BundleError::io("write", to);
-    let opened = store::new_file(to).map_err(BundleError::io("create", to))?;
     // No time and no name in the head of the compressed stream.
     let stream = GzBuilder::new().write(BufWriter::new(opened), Compression::best());
     let mut archive = Builder::new(stream);
@@ -269,7 +270,8 @@ fn write(to: &Path, head: &BundleHead, files: &[PackedFile]) -> Result<(), Bundl
     }
     let stream = archive.into_inner().and_then(GzEncoder::finish).map_err(fault())?;
     let file = stream.into_inner().map_err(|error| fault()(error.into_error()))?;
-    file.sync_all().map_err(BundleError::io("flush", to))
+    file.sync_all().map_err(BundleError::io("flush", to))?;
+    Ok(file.metadata().map_err(BundleError::io("look at", to))?.len())
 }
 
 fn append(

@@ -122,7 +122,9 @@ fn walk(path: &Path, create: Create<'_>) -> Result<BundleHead, BundleError> {
     for entry in entries {
         let mut entry = entry.map_err(&cut)?;
         if entry.header().entry_type().is_gnu_longname() {
-            long_name = Some(name_in(path, &mut entry)?);
+            if long_name.replace(name_in(path, &mut entry)?).is_some() {
+                return Err(damaged("it holds a path without a file".to_owned()));
+            }
             continue;
         }
         let short = || String::from_utf8_lossy(&entry.path_bytes()).into_owned();
@@ -142,6 +144,9 @@ fn walk(path: &Path, create: Create<'_>) -> Result<BundleHead, BundleError> {
         if pour(path, &mut entry, (file, &mut *to))? != file.sha256 {
             return Err(damaged(format!("`{}` has another checksum than listed", file.path)));
         }
+    }
+    if long_name.is_some() {
+        return Err(damaged("it ends with a path without a file".to_owned()));
     }
     if let Some(missing) = wanted.next() {
         return Err(damaged(format!("it ends before `{}`", missing.path)));

@@ -1,7 +1,7 @@
 //! `rqps import`: converts published results into run folders.
 
 use std::borrow::Cow;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use flate2::write::GzEncoder;
 
 use crate::cli::args::{Export, ExportFormat, at_least_1};
 use crate::cli::report::{self, Compared};
-use crate::cli::{exit, gate};
+use crate::cli::{exit, gate, terminal};
 use rqps_analysis::Comparison;
 use rqps_embed::sqlite::{Sqlite, SqliteConnection, SqliteValue, Statement};
 use rqps_import::{self as import, Across, ImportFormat, ImportOptions, Named};
-use rqps_model::escape;
 use rqps_model::run::{Dataset, Run, StepRecord};
+use rqps_model::{escape, way};
 use rqps_report::export::{Beside, Flat, SqlType, TABLES, rows};
 use rqps_report::stacks::{StepStacks, stacks};
 use rqps_results as results;
@@ -162,11 +162,11 @@ fn to_csv(
     if folder.exists() && !folder.is_dir() {
         bail!("it is a file\nhint: name a folder for the tables");
     }
-    fs::create_dir_all(folder)?;
+    way::made_folder(folder)?;
     let mut count = 0;
     for table in &TABLES {
         let path = folder.join(format!("{}.csv", table.name));
-        let file = File::create(&path).with_context(|| format!("write {}", path.display()))?;
+        let file = way::to_file(&path).with_context(|| format!("write {}", path.display()))?;
         let mut file = BufWriter::new(file);
         let heads: Vec<&str> = table.columns.iter().map(|(name, _)| *name).collect();
         writeln!(file, "{}", heads.join(","))?;
@@ -195,18 +195,20 @@ fn to_files(
     if all.is_empty() {
         bail!("no stacks were sampled\nhint: measure with `rqps compare --profile`");
     }
-    fs::create_dir_all(folder)?;
+    way::made_folder(folder)?;
     for one in &all {
         let name = format!("{}.{}.{extension}", one.step, one.label).replace('/', "_");
         let path = folder.join(name);
-        fs::write(&path, bytes(one)?).with_context(|| format!("write {}", path.display()))?;
+        terminal::put(Some(&path), &bytes(one)?)?;
     }
     Ok(all.len() as u64)
 }
 
 /// Writes all tables with the compiled-in SQLite, in one transaction.
 fn to_sqlite(path: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<u64> {
-    if path.exists() {
+    way::above(path)?;
+    // A link that leads nowhere would be made a file elsewhere.
+    if fs::symlink_metadata(path).is_ok() {
         bail!("it already exists\nhint: name a new file, or remove this one");
     }
     let mut database = SqliteConnection::open(&Arc::new(Sqlite::compiled_in()), path, 0)?;

@@ -1,10 +1,10 @@
 //! `rqps help`: topics with examples; of a command, its long help.
 
 use std::collections::BTreeSet;
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::{env, fs};
 
 use anyhow::{Context, Result, bail};
 use clap::{Command, ValueEnum};
@@ -20,6 +20,7 @@ use rqps_lab::benchmarks::{self, BenchmarkSpec, StepSet};
 use rqps_model::benchmark::Phase;
 use rqps_model::build::Dbms;
 use rqps_model::dialect::Dialect;
+use rqps_model::way;
 
 /// A topic: its name, what it is about, its text.
 const TOPICS: [(&str, &str, &str); 7] = [
@@ -72,7 +73,7 @@ pub(super) fn explain(mut all: Command, topic: Option<&str>) -> Result<u8> {
 /// `rqps man DIR`.
 pub(super) fn write_manual(command: Command, folder: &Path) -> Result<u8> {
     let doing = || format!("write manual pages into {}", folder.display());
-    fs::create_dir_all(folder).with_context(doing)?;
+    way::made_folder(folder).with_context(doing)?;
     clap_mangen::generate_to(command, folder).with_context(doing)?;
     info!("rqps: wrote manual pages into {}", folder.display());
     Ok(exit::FINE)

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::cli::args::{GuestOptions, Init, VerifyData};
-use crate::cli::exit;
 use crate::cli::folders::{self, program};
 use crate::cli::questions::{self, confirm};
+use crate::cli::{exit, terminal};
 use rqps_bench::client;
 use rqps_bench::spec::{CliContext, look_apart};
 use rqps_bench::sql::draft::{self, AskDatabase, DatabaseSurvey, survey};
@@ -416,7 +416,7 @@ pub(super) fn init(words: &Init) -> Result<u8> {
     // The workload file is last: it names the others.
     let edits = text.matches("EDIT:").count();
     for (path, text) in beside.into_iter().chain([(out.clone(), text)]) {
-        std::fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
+        terminal::put(Some(&path), text.as_bytes())?;
         info!("rqps: wrote {}", path.display());
     }
     if edits > 0 {
@@ -470,7 +470,8 @@ fn of_file(path: &Path) -> Result<(Dialect, String, DatabaseSurvey)> {
         bail!("{}: it is neither a file nor a DSN such as postgres://user@host/db", doing());
     }
     let library = Arc::new(Sqlite::compiled_in());
-    let mut connection = SqliteConnection::open(&library, path, 1000).with_context(doing)?;
+    let mut connection =
+        SqliteConnection::open_to_read(&library, path, 1000).with_context(doing)?;
     let mut ask = |sql: &str| connection.rows(sql).map_err(|error| error.to_string());
     let found = survey(Dialect::Sqlite, &mut ask).map_err(anyhow::Error::msg);
     Ok((Dialect::Sqlite, path.display().to_string(), found.with_context(doing)?))

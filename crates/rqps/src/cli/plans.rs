@@ -12,7 +12,7 @@ use clap_complete::engine::ArgValueCompleter;
 use crate::cli::args::CacheFolder;
 use crate::cli::folders::{self, program, stop_flag};
 use crate::cli::questions::{self, confirm};
-use crate::cli::terminal::Display;
+use crate::cli::terminal::{self, Display};
 use crate::cli::{exit, help};
 use rqps_bench::sql::steps;
 use rqps_builds as obtain;
@@ -23,6 +23,7 @@ use rqps_lab::plan::words;
 use rqps_model::bounded;
 use rqps_model::build::{Build, BuildSource, Dbms, Target, Version};
 use rqps_model::dialect::Dialect;
+use rqps_model::way;
 use rqps_plans::mysql::{self, MysqlSource};
 use rqps_plans::postgres::{self, PostgresSource};
 use rqps_plans::sqlite::{self, SqliteSource};
@@ -402,9 +403,9 @@ fn build(target: &Target, cache: &Cache) -> Result<Build> {
 fn finish(words: &Plans, report: &Report) -> Result<u8> {
     let json = rqps_plans::json(report).context("write the report")?;
     if let Some(folder) = &words.out {
-        std::fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
-        write(&folder.join("plans.html"), &rqps_plans::html(report))?;
-        write(&folder.join("plans.json"), &json)?;
+        way::made_folder(folder).with_context(|| format!("make {}", folder.display()))?;
+        terminal::put(Some(&folder.join("plans.html")), rqps_plans::html(report).as_bytes())?;
+        terminal::put(Some(&folder.join("plans.json")), json.as_bytes())?;
         info!("rqps: wrote {}", folder.join("plans.html").display());
     }
     match words.format {
@@ -417,8 +418,4 @@ fn finish(words: &Plans, report: &Report) -> Result<u8> {
         (false, true) => exit::NO_VERDICT,
         (false, false) => exit::FINE,
     })
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| format!("write {}", path.display()))
 }

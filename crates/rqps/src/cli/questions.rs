@@ -6,7 +6,7 @@
 //! result folder to resume, raises no question on the host of its author.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, ErrorKind, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,11 +21,12 @@ use crate::cli::effect::{Effect, shown};
 use crate::cli::folders;
 use rqps_dbms as dbms;
 use rqps_dbms::UserConfigs;
+use rqps_host::beneath::{self, Folder};
 use rqps_lab::lab::Accepted;
 use rqps_lab::plan::{Plan, words};
 use rqps_model::build::{BuildSource, Target};
 use rqps_model::dialect::Dialect;
-use rqps_model::{bounded, escape};
+use rqps_model::{bounded, escape, way};
 use rqps_results::bundle::BundledTarget;
 use rqps_wire::WireError;
 use rqps_wire::dsn::Dsn;
@@ -190,7 +191,13 @@ fn tell_unused(target: &Target, configs: &UserConfigs) {
 /// The hashes of all that was put together or accepted before.
 fn known() -> io::Result<BTreeSet<String>> {
     let Some(path) = folders::known_plans() else { return Ok(BTreeSet::new()) };
-    match fs::read_to_string(path) {
+    let above = path.parent().unwrap_or(&path);
+    // What another user has put there was not accepted by this one.
+    let read = Folder::open(above).and_then(|folder| {
+        folder.check_own()?;
+        folder.text_of(path.file_name().unwrap_or_default(), None, bounded::WRITTEN_MAX)
+    });
+    match read {
         Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(BTreeSet::new()),
         Err(error) => Err(error),
@@ -203,14 +210,14 @@ fn keep(effect: &Effect, hash: String) -> Result<()> {
         return Ok(());
     };
     let doing = || format!("remember a plan in {}", path.display());
+    if let Some(folder) = path.parent() {
+        way::made_folder(folder).with_context(doing)?;
+    }
     if known().with_context(doing)?.contains(&hash) {
         return Ok(());
     }
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).with_context(doing)?;
-    }
     // One write, so that lines of two programs do not mix.
-    let mut file = File::options().append(true).create(true).open(&path).with_context(doing)?;
+    let mut file = beneath::to_append(&path).with_context(doing)?;
     file.write_all(format!("{hash}\n").as_bytes()).with_context(doing)
 }
 

@@ -1,7 +1,6 @@
 //! `rqps report`: reports on result folders in one of several formats.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +17,7 @@ use rqps_lab::benchmarks;
 use rqps_lab::lab::error_text;
 use rqps_model::run::{Dataset, Run, Second, Status, StepRecord};
 use rqps_model::verdict::Rules;
+use rqps_model::way;
 use rqps_report::html::{self, Material, SitePage};
 use rqps_report::plot::{self, PlotKind};
 use rqps_report::{BriefPlace, FamilyReport, Format, ReportOptions, explanation, render_text};
@@ -246,7 +246,7 @@ pub(super) fn answer(found: &Compared, folder: &Path) -> Result<()> {
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {
-    matches!((fs::canonicalize(one), fs::canonicalize(other)), (Ok(one), Ok(other)) if one == other)
+    matches!((std::fs::canonicalize(one), std::fs::canonicalize(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 /// The new names of targets by their labels.
@@ -270,10 +270,10 @@ impl Compared {
         let doing = || format!("write {}", path.display());
         match non_html(format) {
             Some(format) => {
-                let mut file = File::create(path).with_context(doing)?;
+                let mut file = way::to_file(path).with_context(doing)?;
                 benchmarks::write_report(&self.comparison, format, &mut file).with_context(doing)
             }
-            None => fs::write(path, self.page(folder_of(path))?).with_context(doing),
+            None => terminal::put(Some(path), self.page(folder_of(path))?.as_bytes()),
         }
     }
 

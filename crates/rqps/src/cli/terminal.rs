@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-use std::{env, fmt, fs};
+use std::{env, fmt};
 
 use anyhow::{Context, Result};
 use clap::ColorChoice;
@@ -17,7 +17,7 @@ use crate::cli::args::ProgressForm;
 use rqps_lab::lab::Event;
 use rqps_model::benchmark::RateUnit;
 use rqps_model::run::LoadedFile;
-use rqps_model::{escape, units};
+use rqps_model::{escape, units, way};
 
 /// Prints a note on standard error, unless notes are off.
 macro_rules! info {
@@ -99,7 +99,9 @@ pub(super) fn escaped(text: &[u8]) -> io::Result<()> {
 /// The file or standard output cannot be written.
 pub(super) fn put(output: Option<&Path>, text: &[u8]) -> Result<()> {
     match output {
-        Some(path) => fs::write(path, text).with_context(|| format!("write {}", path.display())),
+        Some(path) => way::to_file(path)
+            .and_then(|mut file| file.write_all(text))
+            .with_context(|| format!("write {}", path.display())),
         None => Ok(escaped(text)?),
     }
 }

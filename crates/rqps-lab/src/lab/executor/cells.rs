@@ -17,6 +17,7 @@ use rqps_host::beneath::{self, Folder, REMOVALS};
 use rqps_host::lock::{Lock, LockError, MarkKey, OwnFolder};
 use rqps_model::run::{BLOCK_FORMAT, BlockReport, RunKey};
 use rqps_model::units::{self, short_hash};
+use rqps_model::way;
 use rqps_results::{ResultSet, replace_whole};
 
 /// The folder of all cells, in the result folder. Readers of results pass it over.
@@ -61,7 +62,7 @@ impl Cells {
         let folder = path_of(results.folder())?;
         let own = key.claim(&folder).context("keep blocks on their way")?;
         let logs = results.folder().join(LOGS);
-        fs::create_dir_all(&logs).with_context(|| format!("make {}", logs.display()))?;
+        way::made_folder(&logs).with_context(|| format!("make {}", logs.display()))?;
         let copy = folder.join(ssh::program_name(&ssh::digest_of(program)?));
         if !copy.exists() {
             let partial = folder.join(".program.partial");
@@ -94,7 +95,7 @@ impl Cells {
     pub(super) fn write(&self, spec: BlockSpec, class: &str) -> Result<Cell> {
         let cell = Cell { name: name(&spec), id: id(&spec, class), spec };
         let folder = self.folder_of(&cell);
-        fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
+        way::made_folder(&folder).with_context(|| format!("make {}", folder.display()))?;
         replace_whole(&folder.join("spec.json"), cell.spec.print()?)?;
         replace_whole(&folder.join("cell"), format!("{}\n", cell.id))?;
         Ok(cell)
@@ -354,8 +355,8 @@ fn folder_of_user(work: &Path) -> PathBuf {
 fn make_folder_of_user(work: &Path) -> Result<()> {
     let folder = folder_of_user(work);
     let name = folder.file_name().unwrap_or_default();
-    let made = fs::create_dir_all(work)
-        .and_then(|()| Folder::open(work)?.make_or_find(name, 0o711).map(drop));
+    let made = way::made_folder(work)
+        .and_then(|_| Folder::open(work)?.make_or_find(name, 0o711).map(drop));
     made.map_err(|error| {
         anyhow::anyhow!(
             "keep data in {}: make {}: {error}\nhint: name a folder with --work that you may write \

@@ -415,6 +415,39 @@ fn a_small_bundle_takes_little() {
     check(&list(&[("results/x", u64::MAX), ("results/y", 2)]), &[], "times its size");
     check(&list(&[(deep.as_str(), 1)]), &[], "has too long a path");
     check(&list(&[]), &[(long, "././@LongLink", &zeros)], "more than 1024 bytes");
+    // Names that name nothing: a megabyte of them is a gigabyte to read.
+    let name: (tar::EntryType, &str, &[u8]) = (long, "././@LongLink", b"a");
+    check(&list(&[]), &[name, name], "it holds a path without a file");
+    check(&list(&[]), &[name], "it ends with a path without a file");
+}
+
+/// A database with the journal of a transaction that never ended: SQLite would write its pages back
+/// and remove files that the journal names.
+#[test]
+fn a_draft_from_a_database_changes_nothing() {
+    use rqps_embed::sqlite::{Sqlite, SqliteConnection};
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let library = std::sync::Arc::new(Sqlite::compiled_in());
+    let mut database = SqliteConnection::open(&library, &at("a.db"), 0).unwrap();
+    for statement in [
+        "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)",
+        "INSERT INTO t WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 2000) \
+         SELECT i, hex(zeroblob(50)) FROM n",
+        "PRAGMA cache_size = 1",
+        "BEGIN",
+        "UPDATE t SET b = b || 'x'",
+    ] {
+        database.rows(statement).unwrap();
+    }
+    for name in ["a.db", "a.db-journal"] {
+        fs::copy(at(name), at(&name.replace("a.", "hot."))).unwrap();
+    }
+    let before = ["hot.db", "hot.db-journal"].map(|name| fs::read(at(name)).unwrap());
+    let output = rqps_in(&["init", "hot.db", "--out", "w.toml"], folder.path()).output().unwrap();
+    assert!(!output.status.success(), "{}", said(&output));
+    let after = ["hot.db", "hot.db-journal"].map(|name| fs::read(at(name)).unwrap());
+    assert!(before == after, "{}", said(&output));
 }
 
 #[test]

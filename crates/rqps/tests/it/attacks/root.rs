@@ -2,7 +2,7 @@
 //! of files that rqps writes, reads, gives away or removes.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
@@ -320,6 +320,87 @@ fn a_socket_that_is_a_link_of_another_user_is_not_followed() {
     let output = scene.rqps(&["compare", &dsn, "--steps", "point-query", "--out", "out", "--yes"]);
     assert!(said(&output).contains("which root does not follow"), "{}", said(&output));
     drop(fs::remove_file(scene.path("root/mysql.sock")));
+}
+
+/// The folder of another user's in which root works: results, reports and tables go through none of
+/// their links, and what they have accepted root has not.
+#[test]
+fn root_writes_through_no_link_of_another_user() {
+    if !is_root("root_writes_through_no_link_of_another_user") {
+        return;
+    }
+    let scene = Scene::new();
+    let output = scene.compare(&["--out", "out"]);
+    assert!(output.status.success(), "{}", said(&output));
+    fs::create_dir(scene.path("theirs")).unwrap();
+    symlink(scene.canary(), scene.path("theirs/file")).unwrap();
+
+    symlink(scene.path("root"), scene.path("theirs/folder")).unwrap();
+    symlink(scene.path("root/new"), scene.path("theirs/new")).unwrap();
+    for name in ["", "file", "folder", "new"] {
+        lchown(scene.path("theirs").join(name), Some(NOBODY), None).unwrap();
+    }
+    let refused = |words: &[&str]| {
+        let output = scene.rqps(words);
+        assert!(!output.status.success(), "{words:?}");
+        let said = said(&output);
+        assert!(said.contains("a link of user 65534, which root does not follow"), "{said}");
+        scene.check_canary();
+    };
+    for format in ["text", "html", "post", "json"] {
+        refused(&["report", "out", "--format", format, "-o", "theirs/file"]);
+    }
+    refused(&["bundle", "out", "-o", "theirs/folder/bundle.tar.gz"]);
+    refused(&["site", "out", "-o", "theirs/folder/site"]);
+    refused(&["export", "out", "--format", "csv", "-o", "theirs/folder/tables"]);
+    let made_elsewhere = ["export", "out", "--format", "sqlite", "-o", "theirs/new"];
+    assert!(!scene.rqps(&made_elsewhere).status.success());
+    let words = ["compare", "a=fake@1", "--steps", "point-query", "--blocks", "1", "--out"];
+    refused(&[&words[..], &["theirs/folder/out"]].concat());
+    scene.check_canary();
+    let planned = scene.rqps(&["plan", "postgres://nobody@/none?host=/nowhere"]);
+    fs::write(scene.path("plan.toml"), planned.stdout).unwrap();
+    chown(scene.path("state/plans"), Some(NOBODY), None).unwrap();
+    let output = scene.rqps(&["run", "plan.toml", "--out", "planned"]);
+    assert!(said(&output).contains("which plans were accepted"), "{}", said(&output));
+}
+
+/// A folder of sources of another user, with another name of a file of root's in it, or a link to a
+/// folder of root's in its place.
+#[test]
+fn sources_of_another_user_give_a_build_nothing_of_root() {
+    if !is_root("sources_of_another_user_give_a_build_nothing_of_root") {
+        return;
+    }
+    let scene = Scene::new();
+    fs::create_dir(scene.path("theirs")).unwrap();
+    fs::write(scene.path("theirs/sqlite3.c"), "const char version[] = \"3.99.1\";\n").unwrap();
+    fs::write(scene.path("theirs/sqlite3.h"), "").unwrap();
+    fs::hard_link(scene.canary(), scene.path("theirs/hard.h")).unwrap();
+    symlink("theirs", scene.path("link")).unwrap();
+    for name in ["theirs", "theirs/sqlite3.c", "theirs/sqlite3.h", "link"] {
+        lchown(scene.path(name), Some(1234), None).unwrap();
+    }
+    fs::write(scene.path("recipe.sh"), "cat hard.h\nexit 1\n").unwrap();
+    let check = |folder: &str, why: &str| {
+        let output = scene.rqps(&["get", &format!("sqlite=src:{folder}+recipe=./recipe.sh")]);
+        let said = said(&output);
+        assert!(said.contains(why) && !said.contains(CANARY), "{said}");
+    };
+    check("theirs", "has several names");
+    fs::remove_file(scene.path("theirs/hard.h")).unwrap();
+    check("theirs", "the build exited with 1");
+    check("link", "a link of user 1234, which root does not follow");
+    // A cache in which they have put links.
+    for name in ["cache/locks", "cache/logs"] {
+        fs::remove_dir_all(scene.path(name)).unwrap();
+        symlink(scene.path("root"), scene.path(name)).unwrap();
+        lchown(scene.path(name), Some(1234), None).unwrap();
+        check("theirs", "which root does not follow");
+        fs::remove_file(scene.path(name)).unwrap();
+        fs::create_dir(scene.path(name)).unwrap();
+    }
+    scene.check_canary();
 }
 
 /// A library under test looks at what root has: its terminal, its closed folder, its PATH. It leaves

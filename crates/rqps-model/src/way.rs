@@ -1,0 +1,184 @@
+//! The way to a file or folder that rqps writes.
+//!
+//! As root it follows no link of another user. Whoever may write to a folder on the way could swap
+//! what was looked at for a link, so each part is looked at through the descriptor that leads on.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path};
+
+use rustix::fs::{FileType, Mode, OFlags, fstat, mkdirat, open, openat, readlinkat};
+use rustix::io::Errno;
+
+/// Links on one way, as the kernel allows.
+const LINKS_MOST: u32 = 40;
+const PART: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Opens a folder.
+///
+/// # Errors
+/// It is not there, or no folder; for root, a link of another user leads there.
+pub fn folder(path: &Path) -> io::Result<File> {
+    walked(path, false)
+}
+
+/// Opens a folder. What is missing of its path is made.
+///
+/// # Errors
+/// As [`folder`]; a folder cannot be made.
+pub fn made_folder(path: &Path) -> io::Result<File> {
+    walked(path, true)
+}
+
+/// Opens the folder that holds a file, which has this name there.
+///
+/// # Errors
+/// As [`folder`]; the path has no name at its end.
+pub fn above(path: &Path) -> io::Result<(File, &OsStr)> {
+    let name = path.file_name().ok_or_else(|| io::Error::other("it has no name"))?;
+    Ok((folder(path.parent().unwrap_or(Path::new("")))?, name))
+}
+
+/// Opens a file for new content, or makes it.
+///
+/// # Errors
+/// As [`above`]; for root, it is a link of another user, or a file of several names in a folder of
+/// another user.
+pub fn to_file(path: &Path) -> io::Result<File> {
+    if !rustix::process::geteuid().is_root() {
+        return File::create(path);
+    }
+    let (above, name) = above(path)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = match openat(&above, name, flags, Mode::from_raw_mode(0o666)) {
+        Err(Errno::LOOP) => {
+            check_link(&openat(&above, name, PART, Mode::empty())?, name)?;
+            return File::create(path);
+        }
+        opened => File::from(opened?),
+    };
+    let facts = file.metadata()?;
+    if facts.is_file() {
+        if facts.nlink() > 1 && above.metadata()?.uid() != 0 {
+            return Err(io::Error::other("it has another name elsewhere; remove it first"));
+        }
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+fn walked(path: &Path, make: bool) -> io::Result<File> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    if !rustix::process::geteuid().is_root() {
+        if make {
+            std::fs::create_dir_all(path)?;
+        }
+        return Ok(File::from(open(path, FOLDER, Mode::empty())?));
+    }
+    let (mut at, mut links) = (start(path)?, 0);
+    let mut rest: VecDeque<OsString> = parts(path).collect();
+    while let Some(part) = rest.pop_front() {
+        let found = match openat(&at, &part, PART, Mode::empty()) {
+            Err(Errno::NOENT) if make => {
+                match mkdirat(&at, &part, Mode::from_raw_mode(0o777)) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                openat(&at, &part, PART, Mode::empty())?
+            }
+            found => found?,
+        };
+        if !check_link(&found, &part)? {
+            at = found;
+            continue;
+        }
+        links += 1;
+        if links > LINKS_MOST {
+            return Err(Errno::LOOP.into());
+        }
+        let target = OsString::from_vec(readlinkat(&found, "", Vec::new())?.into_bytes());
+        let target = Path::new(&target);
+        if target.is_absolute() {
+            at = start(target)?;
+        }
+        rest = parts(target).chain(rest).collect();
+    }
+    Ok(File::from(openat(&at, ".", FOLDER, Mode::empty())?))
+}
+
+fn start(path: &Path) -> io::Result<OwnedFd> {
+    let at = if path.is_absolute() { "/" } else { "." };
+    Ok(open(at, FOLDER, Mode::empty())?)
+}
+
+fn parts(path: &Path) -> impl Iterator<Item = OsString> {
+    let is_step =
+        |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
+    path.components().filter(is_step).map(|part| part.as_os_str().to_owned())
+}
+
+/// True for a link that root follows, false for what is no link.
+fn check_link(found: &OwnedFd, name: &OsStr) -> io::Result<bool> {
+    let facts = fstat(found)?;
+    match (FileType::from_raw_mode(facts.st_mode), facts.st_uid) {
+        (FileType::Symlink, 0) => Ok(true),
+        (FileType::Symlink, user) => Err(io::Error::other(format!(
+            "`{}` is a link of user {user}, which root does not follow; name what it leads to",
+            name.display()
+        ))),
+        _ => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{lchown, symlink};
+
+    use super::*;
+
+    #[test]
+    fn root_follows_only_links_of_root() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        fs::create_dir(at("victim")).unwrap();
+        fs::write(at("victim/file"), "mine").unwrap();
+        symlink("victim", at("link")).unwrap();
+        symlink(at("victim/file"), at("out")).unwrap();
+        let check = |is_followed: bool| {
+            let is = |done: io::Result<File>| assert_eq!(done.is_ok(), is_followed);
+            is(folder(&at("link")));
+            is(folder(&at("link/../victim")));
+            is(made_folder(&at("link/new/deep")));
+            is(to_file(&at("link/file")));
+            is(to_file(&at("out")));
+            assert_eq!(at("victim/new/deep").exists(), is_followed);
+            assert_eq!(fs::read(at("victim/file")).unwrap().is_empty(), is_followed);
+        };
+        check(true);
+        fs::remove_dir_all(at("victim/new")).unwrap();
+        fs::write(at("victim/file"), "mine").unwrap();
+        for link in ["link", "out"] {
+            lchown(at(link), Some(1234), None).unwrap();
+        }
+        check(false);
+        // A second name in a folder of theirs.
+        fs::create_dir(at("theirs")).unwrap();
+        lchown(at("theirs"), Some(1234), None).unwrap();
+        fs::hard_link(at("victim/file"), at("theirs/hard")).unwrap();
+        assert!(to_file(&at("theirs/hard")).is_err());
+        assert_eq!(fs::read(at("victim/file")).unwrap(), b"mine");
+        assert!(to_file(&at("theirs/new")).is_ok() && to_file(Path::new("/dev/null")).is_ok());
+        symlink("loop", at("loop")).unwrap();
+        assert!(folder(&at("loop")).is_err() && folder(&at("victim/file")).is_err());
+    }
+}
