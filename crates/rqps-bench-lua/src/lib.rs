@@ -39,7 +39,12 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         has_load: |_| true,
         loads_on_servers: |_| false,
     }),
-    words: Some(OwnWords { take: settings::take, visits: |_| true, writes: settings::writes }),
+    words: Some(OwnWords {
+        take: settings::take,
+        visits: |_| true,
+        brings: |_| true,
+        writes: settings::writes,
+    }),
     counting: settings::COUNTING,
     driver: DriverPart {
         benchmark: "lua",

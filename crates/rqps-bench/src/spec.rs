@@ -198,6 +198,8 @@ pub struct OwnWords {
     pub take: fn(&mut Workload, &CliContext<'_>) -> Result<(), String>,
     /// True if it uses existing tables of the user's.
     pub visits: fn(&Workload) -> bool,
+    /// True if some of its statements are the user's, on whatever tables.
+    pub brings: fn(&Workload) -> bool,
     /// Names of the steps that may write.
     pub writes: fn(&Workload) -> Vec<String>,
 }

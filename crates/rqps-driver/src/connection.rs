@@ -87,7 +87,7 @@ impl Connector {
             seed: request.seed,
             sqlite: sqlite.map(Arc::new),
             asks: request.asks,
-            only_reads: only_reads(request)?,
+            only_reads: only_reads(request),
         })
     }
 
@@ -192,13 +192,11 @@ impl Connector {
 }
 
 /// The texts of a step that nobody was asked about.
-fn only_reads(request: &DriverRequest) -> Result<Option<Arc<str>>, String> {
-    let RequestBody::Step(task) = &request.task else { return Ok(None) };
-    if !request.only_reads {
-        return Ok(None);
+fn only_reads(request: &DriverRequest) -> Option<Arc<str>> {
+    match &request.task {
+        RequestBody::Step(task) if request.only_reads => Some(behind::texts_of(&task.work).into()),
+        _ => None,
     }
-    let step = serde_json::to_value(&task.work).map_err(|error| error.to_string())?;
-    Ok(Some(behind::texts_of(&step).into()))
 }
 
 /// Has the server refuse what writes, for as long as the session lasts. The error is a complete
@@ -225,7 +223,12 @@ fn refuse_writes(session: &mut Connection) -> Result<(), String> {
     if number.map(|number| number as u32) != session.connection_id() {
         return Err(fault(&"a pooler stands before it"));
     }
-    session.simple(set).map(drop).map_err(|error| fault(&error))
+    session.simple(set).map_err(|error| fault(&error))?;
+    // In another character set than that of the login, which a server may prefer, a part of a letter
+    // may be a backslash.
+    let is_mysql = matches!(session, Connection::Mysql(_));
+    let names = is_mysql.then(|| session.simple("SET NAMES utf8mb4 COLLATE utf8mb4_general_ci"));
+    names.transpose().map(drop).map_err(|error| fault(&error))
 }
 
 /// The hint for a step that only reads, as far as its words tell.

@@ -166,12 +166,9 @@ const OPERATORS: &str = "SELECT o.oprname, o.oid::regoperator::text FROM pg_oper
      (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_operator'::regclass AND d.objid = o.oid \
      AND d.deptype = 'e') AND n.nspname IN ";
 
-/// Types of these schemas whose values call functions of others: domains with checks or defaults,
-/// over others too, and types with casts. Joins by equality alone: a server may have 10,000 tables.
-const TYPES: &str = "WITH RECURSIVE made AS (SELECT p.oid FROM pg_proc p \
-     JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname <> 'pg_catalog' AND NOT EXISTS \
-     (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid \
-     AND d.deptype = 'e')), \
+/// Types whose values call functions in `made`: domains with checks or defaults, over others too, and
+/// types with casts. Joins by equality alone: a server may have 10,000 tables.
+pub(super) const CALLING: &str = "\
      uses AS (SELECT d.classid, d.objid FROM pg_depend d WHERE \
      (d.refclassid = 'pg_proc'::regclass AND d.refobjid IN (SELECT oid FROM made)) OR \
      (d.refclassid = 'pg_operator'::regclass AND d.refobjid IN \
@@ -185,9 +182,17 @@ const TYPES: &str = "WITH RECURSIVE made AS (SELECT p.oid FROM pg_proc p \
      AND u.classid = 'pg_constraint'::regclass \
      UNION SELECT unnest(ARRAY[k.castsource, k.casttarget]) FROM pg_cast k \
      WHERE k.castfunc IN (SELECT oid FROM made)) \
-     UNION SELECT p.oid FROM parts p JOIN calling c ON c.oid = p.part) \
-     SELECT t.typname, t.oid::regtype::text FROM pg_type t JOIN calling c ON c.oid = t.oid \
-     JOIN pg_namespace n ON n.oid = t.typnamespace WHERE n.nspname IN ";
+     UNION SELECT p.oid FROM parts p JOIN calling c ON c.oid = p.part) ";
+
+/// Those of these schemas that call what somebody made.
+const TYPES: [&str; 2] = [
+    "WITH RECURSIVE made AS (SELECT p.oid FROM pg_proc p \
+     JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname <> 'pg_catalog' AND NOT EXISTS \
+     (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid \
+     AND d.deptype = 'e')), ",
+    "SELECT t.typname, t.oid::regtype::text FROM pg_type t JOIN calling c ON c.oid = t.oid \
+     JOIN pg_namespace n ON n.oid = t.typnamespace WHERE n.nspname IN ",
+];
 
 /// Users whose code may run as the login: superusers, who could do so anyway, and the login itself.
 pub(super) const TRUSTED: &str =
@@ -300,8 +305,11 @@ fn made_on_postgres(session: &mut Connection) -> Result<(Made, Made), String> {
             ));
         }
     }
-    let mut of_path = |query| pairs(session, &format!("{query}({list})"));
-    let (mut made, operators, types) = (of_path(FUNCTIONS)?, of_path(OPERATORS)?, of_path(TYPES)?);
+    let [made, types] = TYPES;
+    let types = format!("{made}{CALLING}{types}");
+    let mut of_path = |query: &str| pairs(session, &format!("{query}({list})"));
+    let (mut made, operators) = (of_path(FUNCTIONS)?, of_path(OPERATORS)?);
+    let types = of_path(&types)?;
     made.extend(operators);
     session.simple("RESET search_path").map_err(set)?;
     Ok((made, types))

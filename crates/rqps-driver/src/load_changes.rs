@@ -222,7 +222,8 @@ fn check_children(made: &[ChangedRelation], session: &mut Connection) -> Result<
 /// could not be dropped. No other parent comes to be, either: its two rows have one key, so nobody
 /// can put a row into it, and nothing has to be dropped.
 fn check_hidden_children(made: &[ChangedRelation], session: &mut Connection) -> Result<(), String> {
-    session.simple("SET SESSION foreign_key_checks = 1").ok();
+    let checks = session.simple("SET SESSION foreign_key_checks = 1");
+    checks.map_err(|error| format!("failed to look for foreign keys: {error}"))?;
     for relation in made.iter().filter(|made| made.kind == RelationKind::Table) {
         let Ok(name) = TableName::try_from(relation.name.clone()) else { continue };
         let table = name.identifier(Dialect::Mysql);
@@ -230,62 +231,52 @@ fn check_hidden_children(made: &[ChangedRelation], session: &mut Connection) -> 
             "CREATE TABLE {table} (rqps_looks_for_foreign_keys INT PRIMARY KEY) ENGINE = InnoDB \
              SELECT 1 AS rqps_looks_for_foreign_keys UNION ALL SELECT 1"
         );
-        let mut probed = session.simple(&probe).map(drop);
-        if probed.as_ref().is_err_and(|error| error.code() == Some(NOT_ONE_STATEMENT)) {
-            probed = probe_under_lock(&table, session)?;
-        }
-        match probed {
-            Err(error) if error.code().is_some_and(|code| OF_CHILDREN.contains(&code)) => {
-                return Err(format!(
-                    "failed to load: a foreign key of a table that the login may not see leads to \
-                     {table}, which the load makes, so rows there could go: {error}\n\
-                     hint: load into a database of its own"
-                ));
+        let probed = match session.simple(&probe) {
+            Err(error) if error.code().is_some_and(|code| NOT_ONE.contains(&code)) => {
+                probe_under_lock(&table, session)
             }
-            // There is none, or a table of that name is there, or the load will hear the same.
-            _ => {}
+            other => other.map(drop),
+        };
+        // Another answer, as after a wait for a lock, tells nothing.
+        if let Err(error) = probed
+            && !error.code().is_some_and(|code| OF_NO_CHILD.contains(&code))
+        {
+            return Err(format!(
+                "failed to load: a foreign key of a table that the login may not see may lead to \
+                 {table}, which the load makes, so rows there could go: {error}\n\
+                 hint: load into a database of its own"
+            ));
         }
     }
     Ok(())
 }
 
-/// The same for MySQL before 8.0.21 with global transaction ids, which makes no table with its rows
-/// in one statement: only what is empty while nobody else can write to it is dropped. The inner error
-/// is that of the server about the parent.
-fn probe_under_lock(
-    table: &Identifier,
-    session: &mut Connection,
-) -> Result<Result<(), WireError>, String> {
+/// The same where no statement makes a table with its rows, as in MySQL before 8.0.21 with global
+/// transaction ids: only what is empty while nobody else can write to it is dropped.
+fn probe_under_lock(table: &Identifier, session: &mut Connection) -> Result<(), WireError> {
     let made = format!("CREATE TABLE {table} (rqps_looks_for_foreign_keys INT) ENGINE = InnoDB");
-    if let Err(error) = session.simple(&made) {
-        return Ok(Err(error));
-    }
+    session.simple(&made)?;
     let mut drop_empty = || {
         session.simple(&format!("LOCK TABLES {table} WRITE"))?;
-        let is_empty = session.rows(&format!("SELECT 1 FROM {table} LIMIT 1"))?.is_empty();
-        if is_empty {
-            session.simple(&format!("DROP TABLE {table}"))?;
+        if !session.rows(&format!("SELECT 1 FROM {table} LIMIT 1"))?.is_empty() {
+            return Err(WireError::Protocol("somebody has put rows into it meanwhile".to_owned()));
         }
-        session.simple("UNLOCK TABLES")?;
-        Ok(is_empty)
+        session.simple(&format!("DROP TABLE {table}"))?;
+        session.simple("UNLOCK TABLES").map(drop)
     };
-    let why = match drop_empty() {
-        Ok(true) => return Ok(Ok(())),
-        Ok(false) => "somebody has put rows into it meanwhile".to_owned(),
-        Err::<_, WireError>(error) => error.to_string(),
-    };
-    Err(format!(
-        "failed to load: rqps made the table {table} to look for foreign keys, and did not drop it: \
-         {why}\nhint: look into it and drop it; GRANT LOCK TABLES lets rqps do so"
-    ))
+    drop_empty().map_err(|why| {
+        WireError::Protocol(format!(
+            "rqps made the table {table} to look for them, and did not drop it: {why}\nhint: look \
+             into it and drop it; GRANT LOCK TABLES lets rqps do so"
+        ))
+    })
 }
 
-/// The code for a statement that makes a table with its rows.
-const NOT_ONE_STATEMENT: &str = "1786";
+/// Codes of servers that make no table with its rows in one statement; the second is TiDB's.
+const NOT_ONE: [&str; 2] = ["1786", "1105"];
 
-/// Codes of a parent that does not fit the foreign keys that lead to it: of MySQL 8, of MySQL 5, of
-/// MariaDB.
-const OF_CHILDREN: [&str; 4] = ["3734", "1822", "1215", "1005"];
+/// Codes of a table that no key of others leads to: its two rows have one key, it is there already.
+const OF_NO_CHILD: [&str; 2] = ["1062", "1050"];
 
 /// Has the session read literals and names as rqps does, and refuse a second statement in a text
 /// that rqps takes for one.

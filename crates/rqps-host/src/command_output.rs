@@ -150,13 +150,16 @@ pub fn keep_log(from: impl Read + Send + 'static, to: File) -> Receiver<()> {
 pub struct Masked<R> {
     from: BufReader<R>,
     secrets: Vec<String>,
+    /// The end of a long line, in which a secret may have begun.
+    begun: Vec<u8>,
     ready: io::Cursor<Vec<u8>>,
 }
 
 impl<R: Read> Masked<R> {
     /// Over what a program says that was given these.
     pub fn over(from: R, secrets: Vec<String>) -> Masked<R> {
-        Masked { from: BufReader::new(from), secrets, ready: io::Cursor::default() }
+        let (begun, ready) = (Vec::new(), io::Cursor::default());
+        Masked { from: BufReader::new(from), secrets, begun, ready }
     }
 }
 
@@ -169,12 +172,19 @@ impl<R: Read> Read for Masked<R> {
         if read > 0 || to.is_empty() {
             return Ok(read);
         }
-        // Whole lines: a secret has none of their ends.
-        let mut line = Vec::new();
-        self.from.by_ref().take(LINE_MAX as u64).read_until(b'\n', &mut line)?;
-        let text = String::from_utf8_lossy(&line);
-        if let Cow::Owned(masked) = escape::masked(&text, &self.secrets) {
+        // Whole lines: a secret has none of their ends. Of a longer one, its last bytes wait.
+        let mut line = std::mem::take(&mut self.begun);
+        let read = self.from.by_ref().take(LINE_MAX as u64).read_until(b'\n', &mut line)?;
+        let is_whole = read < LINE_MAX || line.ends_with(b"\n");
+        let of_letter = line.utf8_chunks().last().map_or(0, |last| last.invalid().len());
+        let half_letter = line.split_off(line.len() - if is_whole { 0 } else { of_letter });
+        if let Cow::Owned(masked) = escape::masked(&String::from_utf8_lossy(&line), &self.secrets) {
             line = masked.into_bytes();
+        }
+        if !is_whole {
+            let longest = self.secrets.iter().map(String::len).max().unwrap_or(0);
+            self.begun = line.split_off(line.len().saturating_sub(longest));
+            self.begun.extend(half_letter);
         }
         self.ready = io::Cursor::new(line);
         self.ready.read(to)
@@ -565,6 +575,17 @@ mod tests {
         assert!(deaf.unwrap_err().to_string().contains("did not read its question within 0.3 s"));
         check("exec cat /dev/zero", "without an end of line");
         check("read a; printf '\\377\\n'; sleep 60", "not UTF-8");
+    }
+
+    #[test]
+    fn a_secret_in_a_long_line_is_masked_wherever_the_line_is_cut() {
+        for before in LINE_MAX - 9..=LINE_MAX {
+            let said = format!("{}Gehéimnis!{}", "x".repeat(before), "y".repeat(9));
+            let mut masked = String::new();
+            let secrets = vec!["Gehéimnis!".to_owned(), "none such".to_owned()];
+            Masked::over(said.as_bytes(), secrets).read_to_string(&mut masked).unwrap();
+            assert_eq!(masked.trim_start_matches('x'), format!("***{}", "y".repeat(9)));
+        }
     }
 
     #[test]

@@ -175,6 +175,16 @@ pub enum SqlPart {
     Reference(String),
 }
 
+impl SqlPart {
+    /// SQL as it stands; `None` for a parameter.
+    pub fn sql(&self) -> Option<&str> {
+        match self {
+            SqlPart::Sql(sql) => Some(sql),
+            SqlPart::Reference(_) => None,
+        }
+    }
+}
+
 /// Splits a statement at its references. `::`, `:=` and a colon before anything but a name are SQL.
 ///
 /// # Errors

@@ -3,7 +3,9 @@
 
 use std::borrow::Cow;
 
-use crate::admission::{Token, TokenKind, is_harmless_before_parenthesis, without_hints};
+use crate::admission::{
+    LoadRules, Token, TokenKind, is_harmless_before_parenthesis, without_hints,
+};
 use crate::lexer::{SqlLexer, parts, words};
 use rqps_model::dialect::Dialect;
 use rqps_model::sql_name::{Identifier, Literal, TableName};
@@ -26,8 +28,11 @@ const WRITES: [&str; 5] = ["INTO", "INSERT", "UPDATE", "DELETE", "MERGE"];
 const FRAMES: [&str; 9] =
     ["BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "SET"];
 
-/// Words of variables that outlive the session, or that let it write; of transactions of others.
-const LASTING: [&str; 9] = [
+/// Words of variables that outlive the session, or that let it write; of transactions of others; of
+/// MariaDB's statements that hold others.
+const LASTING: [&str; 11] = [
+    "ATOMIC",
+    "STATEMENT",
     "GLOBAL",
     "PERSIST",
     "PERSIST_ONLY",
@@ -39,12 +44,23 @@ const LASTING: [&str; 9] = [
     "PREPARED",
 ];
 
-/// Words of settings that give other rights, or with which READ ONLY changes what a read costs.
-const TELLING: [&str; 3] = ["ROLE", "AUTHORIZATION", "SERIALIZABLE"];
+/// Words of settings that give other rights, with which READ ONLY changes what a read costs, or after
+/// which names and texts mean something else.
+const TELLING: [&str; 13] = [
+    "ROLE", "AUTHORIZATION", "SERIALIZABLE", "SEARCH_PATH", "SCHEMA", "SQL_MODE",
+    "STANDARD_CONFORMING_STRINGS", "CLIENT_ENCODING", "CHARACTER_SET_CLIENT", "NAMES", "CHARACTER",
+    "CHARSET", "CHAR",
+];
 
-/// First words of queries, and of the edges of transactions.
+/// First words of queries.
 const READS: [&str; 7] = ["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN", "DESCRIBE"];
+
+/// First words of the edges of transactions, and the others that may stand there.
 const EDGES: [&str; 5] = ["BEGIN", "START", "COMMIT", "END", "ROLLBACK"];
+const OF_EDGES: [&str; 15] = [
+    "WORK", "TRANSACTION", "AND", "NO", "NOT", "CHAIN", "RELEASE", "ISOLATION", "LEVEL", "READ",
+    "ONLY", "COMMITTED", "UNCOMMITTED", "REPEATABLE", "DEFERRABLE",
+];
 
 /// Words of statements that EXPLAIN can carry out, beside [`WRITES`].
 const EXPLAINED: [&str; 5] = ["CREATE", "REFRESH", "EXECUTE", "REPLACE", "DECLARE"];
@@ -106,12 +122,42 @@ pub fn may_write(sql: &str) -> bool {
         })
 }
 
+/// True if the value that takes the place of one of these `None` would become a part of a name or of a
+/// literal: then nobody knows what the statement names, or where the value ends.
+pub fn joins<'a>(pieces: impl IntoIterator<Item = Option<&'a str>>) -> bool {
+    let (mut sql, mut values) = (String::new(), Vec::new());
+    for piece in pieces {
+        values.extend(piece.is_none().then_some(sql.len()));
+        sql.push_str(piece.unwrap_or("1"));
+    }
+    [Dialect::Postgres, Dialect::Mysql].into_iter().any(|dialect| {
+        let Ok(all) = without_hints(dialect, sql.as_bytes()) else { return true };
+        values.iter().any(|at| {
+            let is_text = |token: &Token| token.kind == TokenKind::Text;
+            let next = all.iter().position(|token| token.end > *at);
+            let Some(next) = next.filter(|next| all[*next].begin <= *at) else { return false };
+            let is_alone = (all[next].begin, all[next].end) == (*at, at + 1);
+            // `E'a'` says how the server reads a literal that follows.
+            let follows_text = next.checked_sub(1).is_some_and(|before| is_text(&all[before]));
+            !is_text(&all[next]) && (follows_text || !is_alone)
+        })
+    })
+}
+
 /// True for a text that sets variables of the session, and lets it write no more than before.
 pub fn only_sets(sql: &str) -> bool {
+    const DIALECTS: [Dialect; 2] = [Dialect::Postgres, Dialect::Mysql];
     let words = words(Dialect::Fake, sql);
-    let sets = words.first().is_some_and(|word| ["SET", "PRAGMA"].contains(&word.as_str()));
-    let is_more = |word: &String| LASTING.iter().chain(&TELLING).any(|known| known == word);
-    sets && !calls_unknown(sql) && !words.iter().any(is_more)
+    let is_telling = words.iter().any(|word| TELLING.contains(&word.as_str()));
+    match words.first().map(String::as_str) {
+        Some("SET") => {
+            let sets = |dialect: &Dialect| effect(*dialect, sql) == Effect::Frames;
+            let may_load = |dialect| LoadRules::new(dialect).judge(sql.as_bytes()).is_ok();
+            DIALECTS.iter().all(sets) && (!is_telling || DIALECTS.into_iter().any(may_load))
+        }
+        Some("PRAGMA") => DIALECTS.into_iter().all(|dialect| statements(dialect, sql).len() == 1),
+        _ => false,
+    }
 }
 
 /// True if some server may call a function that is not known to do nothing but give a value.
@@ -146,7 +192,10 @@ fn is_query(words: &[String]) -> bool {
             !holds(&WRITES) && !words.windows(2).any(|pair| locks.iter().any(|lock| pair == lock))
         }
         "START" if words.get(1).is_none_or(|word| word != "TRANSACTION") => false,
-        first => EDGES.contains(&first) && !holds(&LASTING) && !holds(&TELLING),
+        first => {
+            let mut rest = words.iter().skip(1).map(String::as_str);
+            EDGES.contains(&first) && rest.all(|word| OF_EDGES.contains(&word))
+        }
     }
 }
 
@@ -529,6 +578,7 @@ mod tests {
             "COMMIT PREPARED 'theirs'",
             "TRUNCATE theirs",
             "BEGIN READ WRITE",
+            "BEGIN NOT ATOMIC EXECUTE IMMEDIATE 'DROP TABLE theirs'; END",
             "START REPLICA",
             "BEGIN ISOLATION LEVEL SERIALIZABLE",
             "SELECT a FROM t FOR NO KEY UPDATE",
@@ -546,7 +596,13 @@ mod tests {
             assert!(may_write(sql), "{sql}");
         }
         assert_eq!(statements(Dialect::Postgres, "SELECT ';' ; B;"), ["SELECT ';' ", " B"]);
-        for sql in ["SET statement_timeout = 5000", "SET NAMES utf8mb4", "PRAGMA cache_size = 9"] {
+        for sql in [
+            "SET statement_timeout = 5000",
+            "SET NAMES utf8mb4",
+            "SET sql_mode = 'STRICT_ALL_TABLES'",
+            "SET optimizer_switch = 'mrr=on', @a = 1;",
+            "PRAGMA cache_size = 9",
+        ] {
             assert!(only_sets(sql), "{sql}");
         }
         for sql in [
@@ -555,8 +611,36 @@ mod tests {
             "SET @@session.tx_read_only = 0",
             "SET ROLE owner",
             "SET @a = theirs()",
+            "SET statement_timeout = 0; RESET ALL",
+            "PRAGMA cache_size = 9; RESET ALL",
+            "SET STATEMENT max_statement_time = 9 FOR KILL 5",
+            "SET \"default_transaction_read_only\" = off",
+            "SET search_path = theirs, pg_catalog",
+            "SET SCHEMA 'theirs'",
+            "SET NAMES gbk",
+            "SET CHARACTER SET gbk",
+            "SET NAMES 'SJIS'",
+            "SET sql_mode = 'ANSI_QUOTES'",
         ] {
             assert!(!only_sets(sql), "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_value_stands_alone() {
+        let check = |sql: &str, want| {
+            let mut all: Vec<_> = sql.split('?').flat_map(|one| [Some(one), None]).collect();
+            all.pop();
+            assert_eq!(joins(all), want, "{sql}");
+        };
+        for alone in ["SELECT a FROM t WHERE b=? AND c IN (?,?)-?", "SELECT 'a?', -?::int", "?"] {
+            check(alone, false);
+        }
+        for joined in [
+            "SELECT a FROM b?", "SELECT a FROM b??", "SELECT \"On ?\"", "SELECT ?x", "SELECT E?",
+            "SELECT E'a'\n?", "SELECT `a?`", "SELECT $?", "SELECT '", "SELECT ??",
+        ] {
+            check(joined, true);
         }
     }
 

@@ -94,6 +94,20 @@ impl WireError {
     }
 }
 
+/// Longest part of what a server says about an error that is kept, bytes: a terminal and each record
+/// of a step would show all of it.
+const WORDS_KEPT: usize = 8 << 10;
+
+/// What a server says, shortened.
+pub(super) fn words_of(said: &[u8]) -> String {
+    let kept = said.get(..WORDS_KEPT).unwrap_or(said);
+    let words = String::from_utf8_lossy(kept);
+    match said.len() - kept.len() {
+        0 => words.into_owned(),
+        more => format!("{words}… and {more} bytes more"),
+    }
+}
+
 /// SQLSTATE of Postgres: pg_hba.conf has no matching entry, or the role does not exist.
 const INVALID_AUTHORIZATION: &str = "28000";
 
@@ -251,6 +265,13 @@ pub(super) fn connect_tcp(host: &str, port: u16, deadline: Instant) -> io::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_words_of_a_server_are_shortened() {
+        assert_eq!(words_of("é".as_bytes()), "é");
+        let long = words_of(&vec![b'x'; WORDS_KEPT + 7]);
+        assert!(long.ends_with("x… and 7 bytes more"), "{long}");
+    }
 
     #[test]
     fn a_session_that_is_refused_for_its_encryption_has_a_way_out() {

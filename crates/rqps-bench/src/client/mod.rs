@@ -48,7 +48,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         has_load: |_| true,
         loads_on_servers: loads,
     }),
-    words: Some(OwnWords { take, visits: |_| true, writes }),
+    words: Some(OwnWords { take, visits: |_| true, brings: |_| true, writes }),
     counting: COUNTING,
     driver: DriverPart {
         benchmark: "client",

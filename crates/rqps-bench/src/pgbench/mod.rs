@@ -42,6 +42,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     words: Some(OwnWords {
         take: settings::take,
         visits: |workload| !has_tables(workload),
+        brings: |workload| shape(workload).is_some_and(|shape| !shape.files.is_empty()),
         writes,
     }),
     counting: COUNTING,
@@ -137,7 +138,9 @@ fn may_write(work: &PgbenchWork) -> bool {
         || statements.any(|sql| {
             // Nobody knows yet what a server will put into later messages.
             let fills = is_text && sql.stored.is_some();
-            fills || reading::may_write(&sql.pieces.iter().map(spelled).collect::<String>())
+            fills
+                || reading::joins(sql.pieces.iter().map(SqlPiece::sql))
+                || reading::may_write(&sql.pieces.iter().map(spelled).collect::<String>())
         })
 }
 

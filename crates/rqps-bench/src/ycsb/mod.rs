@@ -57,7 +57,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         let workload = Workload { rows: scale.size.into(), ..scale.workload(shape) };
         Ok((workload, StepSet::default()))
     },
-    words: Some(OwnWords { take, visits: |_| false, writes: |_| Vec::new() }),
+    words: Some(OwnWords { take, visits: |_| false, brings: |_| false, writes: |_| Vec::new() }),
     set: |workload, said| SETTINGS.set(workload, said),
     phases: |dialect, _, workload| phases(dialect, workload),
     placement: None,

@@ -112,8 +112,13 @@ fn spell(dialect: Dialect, rows: &[Vec<Option<String>>]) -> String {
         let cells: Vec<&str> = cells.map(|cell| cell.as_deref().unwrap_or("NULL")).collect();
         cells.join("\t")
     });
-    lines.collect::<Vec<String>>().join("\n")
+    let mut plan = lines.collect::<Vec<String>>().join("\n");
+    plan.truncate(plan.floor_char_boundary(PLAN_KEPT));
+    plan
 }
+
+/// Longest plan that is kept, bytes: it stands in the record of each step.
+const PLAN_KEPT: usize = 256 << 10;
 
 /// Sample values of a script's sources.
 struct SourceSamples(ScriptBuffers);
@@ -265,6 +270,8 @@ mod tests {
         let text = spell(Dialect::Mysql, &[old]);
         assert_eq!(text, "SIMPLE\tt\tconst\tPRIMARY\t4\tconst\tx");
         assert_eq!(text, spell(Dialect::Mysql, &[new]));
+        let endless = spell(Dialect::Postgres, &[row(&[&"é".repeat(PLAN_KEPT)])]);
+        assert_eq!(endless.len(), PLAN_KEPT);
     }
 
     #[test]

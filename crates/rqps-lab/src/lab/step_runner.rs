@@ -175,7 +175,7 @@ impl StepRunner<'_> {
     /// True if nobody was asked whether the step may write on a server of others.
     pub(super) fn only_reads(&self, step: &Step) -> bool {
         let plan = self.execution.plan;
-        let is_guest = plan.is_visitor() && self.control.guest_place().is_some();
+        let is_guest = plan.brings_statements() && self.control.guest_place().is_some();
         is_guest && !benchmarks::may_write(&plan.workload, step)
     }
 

@@ -330,6 +330,12 @@ impl PlanDraft {
         visits || spec.file.is_some()
     }
 
+    /// True if statements of its steps are the user's.
+    pub fn brings_statements(&self) -> bool {
+        let words = &benchmarks::of(&self.workload).words;
+        self.is_visitor() || words.as_ref().is_some_and(|words| (words.brings)(&self.workload))
+    }
+
     /// True if drivers execute code of the user's.
     pub fn runs_scripts(&self) -> bool {
         benchmarks::of(&self.workload).driver.script.is_some()

@@ -96,6 +96,16 @@ pub enum SqlPiece {
     Variable(u32),
 }
 
+impl SqlPiece {
+    /// SQL as written; `None` for a variable.
+    pub fn sql(&self) -> Option<&str> {
+        match self {
+            SqlPiece::Sql(sql) => Some(sql),
+            SqlPiece::Variable(_) => None,
+        }
+    }
+}
+
 /// `\gset` and `\aset`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredRow {

@@ -2,6 +2,7 @@
 
 use std::io::{Error, ErrorKind};
 
+use crate::error::words_of;
 use crate::{RowTexts, Value, ValueType, WireError};
 use rqps_model::escape;
 
@@ -358,8 +359,7 @@ impl ServerError {
             [b'#', state @ ..] if state.len() >= 5 => state.split_at(5),
             message => (&[][..], message),
         };
-        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-        ServerError { number, state: text(state), message: text(message) }
+        ServerError { number, state: words_of(state), message: words_of(message) }
     }
 
     /// The error of a connection that has ended.

@@ -2,6 +2,7 @@
 
 use std::io::{Error, ErrorKind, Write};
 
+use crate::error::words_of;
 use crate::socket::Channel;
 use crate::{RowTexts, Value, ValueType, WireError};
 use rqps_model::escape;
@@ -357,7 +358,7 @@ impl ServerError {
         let (mut detail, mut row) = (String::new(), String::new());
         for field in body.split(|byte| *byte == 0) {
             let Some((kind, text)) = field.split_first() else { continue };
-            let value = || String::from_utf8_lossy(text).into_owned();
+            let value = || words_of(text);
             match kind {
                 // The severity that is never translated, since 9.6; S may be.
                 b'V' => error.severity = value(),

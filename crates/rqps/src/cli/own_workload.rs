@@ -255,19 +255,21 @@ pub(super) fn ask(plan: &Plan, guest: &GuestOptions) -> Result<()> {
              hint: add --allow-shell if you trust them"
         );
     }
-    if !plan.is_visitor() {
+    if !plan.brings_statements() {
         return Ok(());
     }
+    let is_visitor = plan.is_visitor();
     let is_guest = |target: &&Target| target.source.is_elsewhere();
     let guests: Vec<&Target> = plan.targets.iter().filter(is_guest).collect();
-    if let (Some(target), Some(step)) = (guests.first(), after_restore(plan)) {
+    let restored = after_restore(plan).filter(|_| is_visitor);
+    if let (Some(target), Some(step)) = (guests.first(), restored) {
         bail!(
             "run the step {step} on {}: it needs a fresh copy of the data, and rqps makes none on \
              a server that others use\nhint: remove its `fresh`",
             target.label
         );
     }
-    let load = load_words(plan, &guests)?;
+    let load = if is_visitor { load_words(plan, &guests)? } else { None };
     let steps = writing_steps(plan);
     if guests.is_empty() || (steps.is_empty() && load.is_none()) || guest.yes {
         return Ok(());

@@ -296,6 +296,7 @@ fn check_same(server: &Theirs, scripts: &[&str], protocol: &str) {
                 "SELECT pg_catalog.pg_backend_pid",
                 "SET default_transaction",
                 "SELECT pg_catalog.unnest(pg_catalog.current_schemas",
+                "SHOW server_version_num",
                 "BEGIN READ ONLY",
                 "SET LOCAL search_path TO pg_catalog, pg_temp",
                 "WITH RECURSIVE made AS",

@@ -19,7 +19,7 @@ use rqps_model::script::{
 use rqps_model::sql_workload::{
     ByDialect, SqlEvent, SqlShape, SqlStatement, SqlStep, TransactionWord,
 };
-use rqps_text::{reading, toml_reader, words};
+use rqps_text::{SqlPart, parts, reading, toml_reader, words};
 
 /// Isolation levels in SQL.
 const LEVELS: [&str; 4] = ["read uncommitted", "read committed", "repeatable read", "serializable"];
@@ -78,11 +78,19 @@ pub fn writes(workload: &Workload) -> Vec<String> {
     let may_write = |step: &&SqlStep| {
         let of_events = step.event.iter().flat_map(|event| &event.statement);
         let mut statements = of_events.flat_map(|statement| all(&statement.sql));
-        statements.any(|sql| sql_writes(sql) || reading::may_write(sql))
+        statements.any(|sql| sql_writes(sql) || reading::may_write(sql) || joins(sql))
             || step.init.iter().any(|sql| !reading::only_sets(sql) && reading::may_write(sql))
             || step.event.iter().any(is_serializable)
     };
     shape.step.iter().filter(may_write).map(|step| step.name.clone()).collect()
+}
+
+/// True if a value would become a part of a name or of a literal.
+fn joins(sql: &str) -> bool {
+    let of_dialect = |dialect| parts(dialect, sql).unwrap_or_default();
+    [Dialect::Postgres, Dialect::Mysql]
+        .into_iter()
+        .any(|dialect| reading::joins(of_dialect(dialect).iter().map(SqlPart::sql)))
 }
 
 /// All phases after the load.
