@@ -2,8 +2,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use rqps_model::build::Dbms;
+use rqps_model::endpoint::Address;
+use rqps_wire::mysql::MysqlClient;
 
 use crate::attacks::sql::{load, rqps};
 use crate::support::program;
@@ -88,6 +91,101 @@ fn check_reads(theirs: &Theirs, folder: &Path, guest: &str) {
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(theirs.owner_rows("SELECT last_value FROM theirs"), [[Some("7".to_owned())]]);
     check_acts(theirs, folder, guest);
+    check_hidden_words(theirs, folder, guest);
+}
+
+/// Measures a script of pgbench, with rqps's tables beside it or without.
+fn measure_script(folder: &Path, dsn: &str, text: &str, words: &[&str]) -> (Option<i32>, String) {
+    fs::write(folder.join("own.sql"), text).unwrap();
+    fs::remove_dir_all(folder.join("out")).ok();
+    let all = ["compare", dsn, "--bench", "pgbench:own.sql"];
+    let all: Vec<&str> = all.iter().chain(&program::SHORT).chain(words).copied().collect();
+    rqps(&all, folder)
+}
+
+/// The step is asked about: its words, read once more, may do more than they seem to.
+fn is_asked((code, said): (Option<i32>, String)) {
+    assert!(code == Some(2) && said.contains(" may change rows"), "{code:?}: {said}");
+}
+
+/// Names that values complete, values that end their literal, settings after which names mean
+/// something else or writing is allowed, values of types that call somebody's function.
+fn check_hidden_words(theirs: &Theirs, folder: &Path, guest: &str) {
+    theirs.owner(&[
+        "CREATE VIEW busy1 AS SELECT pg_try_advisory_lock(7)::int AS a",
+        "GRANT SELECT ON busy1 TO guest; GRANT DELETE ON caught TO guest",
+        "SET ROLE evil; CREATE FUNCTION evils.plus(int, int) RETURNS int LANGUAGE sql AS \
+         'SELECT evils.act($1)'; \
+         CREATE OPERATOR evils.+ (LEFTARG = int, RIGHTARG = int, FUNCTION = evils.plus)",
+        "SET ROLE evil; CREATE DOMAIN evils.dom AS int CHECK (evils.act(VALUE) > 0); \
+         CREATE TYPE evils.pair AS (a int); \
+         CREATE FUNCTION evils.to_pair(text) RETURNS evils.pair LANGUAGE sql AS \
+         'SELECT ROW(evils.act(1))::evils.pair'; \
+         CREATE CAST (text AS evils.pair) WITH FUNCTION evils.to_pair(text)",
+    ]);
+    let mark = theirs.log_length();
+    for init in [
+        "SET statement_timeout = 0; RESET ALL",
+        "SET \\\"default_transaction_read_only\\\" = off",
+        "SET search_path = evils, pg_catalog",
+    ] {
+        let keys = format!("init = [\"{init}\"]");
+        is_asked(measure(folder, guest, "SELECT a + 1 FROM public.tables", (&keys, &[])));
+    }
+    let number = "n = { kind = \"uniform\", from = 1, to = 1 }";
+    let text = "text = { kind = \"list\", values = [\"\\\\' UNION SELECT 1 FROM busy1 -- \"] }";
+    for (value, sql) in [
+        (number, "SELECT a FROM public.busy:n"),
+        (text, "SELECT E:text"),
+        (text, "SELECT E'a'\n:text"),
+    ] {
+        let workload = format!(
+            "[parameter]\n{value}\n[[step]]\nname = \"q\"\n[[step.event]]\n\
+             [[step.event.statement]]\nprotocol = \"text\"\nsql = \"\"\"{sql}\"\"\"\n"
+        );
+        fs::write(folder.join("own.toml"), workload).unwrap();
+        let words = ["compare", guest, "--bench", "sql:own.toml"];
+        let words: Vec<&str> = words.iter().chain(&program::SHORT).copied().collect();
+        is_asked(rqps(&words, folder));
+    }
+    for (script, more) in [
+        ("SELECT a FROM public.bu:x;\n", &["--set", "load=none", "--", "-D", "x=sy1"][..]),
+        ("\\set n 1\nSELECT a FROM public.busy:n;\n", &["--set", "load=none"]),
+        // The tables are rqps's, the script is not.
+        ("DELETE FROM public.caught;\n", &[]),
+    ] {
+        is_asked(measure_script(folder, guest, script, more));
+    }
+    let (code, said) = measure_script(folder, guest, "SELECT a FROM public.busy1;\n", &[]);
+    assert!(code == Some(4) && said.contains("the view public.busy1"), "{code:?}: {said}");
+    for (sql, name) in [
+        ("SELECT 1::evils.dom", "dom"),
+        ("SELECT ARRAY[1]::evils.dom[]", "dom"),
+        ("SELECT '1'::text::evils.pair", "pair"),
+    ] {
+        let (code, said) = measure(folder, guest, sql, ("", &[]));
+        let why = format!("it would use the type evils.{name}");
+        assert!(code == Some(4) && said.contains(&why), "{code:?}: {said}");
+    }
+    let heard = theirs.log_since(mark);
+    assert!(!heard.contains("acted as guest"), "{heard}");
+    assert_eq!(theirs.owner_rows("SELECT who FROM caught"), [[Some("nobody".to_owned())]]);
+}
+
+/// Its catalogue lacks what later versions have.
+#[test]
+fn an_old_server_tells_what_stands_behind_names() {
+    let test = "an_old_server_tells_what_stands_behind_names";
+    let Some(theirs) = Theirs::start(test, "postgres@9.6.24", Dbms::Postgres) else { return };
+    theirs.owner(&[
+        "CREATE TABLE own AS SELECT 1 AS a",
+        "CREATE VIEW busy AS SELECT pg_try_advisory_lock(7) AS a",
+    ]);
+    let folder = tempfile::tempdir().unwrap();
+    let (code, said) = measure(folder.path(), &theirs.dsn("a"), "SELECT a FROM own", ("", &[]));
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = measure(folder.path(), &theirs.dsn("a"), "SELECT a FROM busy", ("", &[]));
+    assert!(code == Some(4) && said.contains("the view public.busy"), "{code:?}: {said}");
 }
 
 /// What READ ONLY allows: a view, a policy, a function behind an index or a cast of somebody's that
@@ -131,6 +229,7 @@ fn check_acts(theirs: &Theirs, folder: &Path, guest: &str) {
 #[test]
 fn a_load_makes_no_parent_of_somebodys_rows() {
     check_parents("mysql@8.0.33", &[], ("", ""));
+    check_parents("mariadb@11.4.5", &[], ("", ""));
     // There, no statement makes a table with its rows.
     let drops = ["LOCK TABLES own WRITE", "SELECT 1 FROM own LIMIT 1", "DROP TABLE own"];
     let with_ids = "log_bin = log\nserver_id = 1\nenforce_gtid_consistency = ON";
@@ -141,7 +240,9 @@ fn a_load_makes_no_parent_of_somebodys_rows() {
 /// nothing but a statement that fails, no row of others can be in it.
 fn check_parents(target: &str, drops: &[&str], config: (&str, &str)) {
     let test = "a_load_makes_no_parent_of_somebodys_rows";
-    let Some(theirs) = Theirs::start_with(test, target, Dbms::Mysql, config) else { return };
+    let is_mariadb = target.starts_with("mariadb");
+    let dbms = if is_mariadb { Dbms::Mariadb } else { Dbms::Mysql };
+    let Some(theirs) = Theirs::start_with(test, target, dbms, config) else { return };
     let folder = tempfile::tempdir().unwrap();
     theirs.owner(&[
         "CREATE TABLE own (id INT PRIMARY KEY)",
@@ -194,10 +295,21 @@ fn check_hidden(theirs: &Theirs, folder: &Path, schema: &str) {
         &format!("GRANT ALL ON {name}.* TO guest"),
     ]);
     let guest = theirs.dsn("a").replace(&format!("{}@", theirs.login.user), "guest@");
-    let (code, said) = load(folder, &guest, schema, "");
-    assert_eq!(code, Some(4), "{said}");
-    assert!(said.contains("a foreign key of a table that the login may not see"), "{said}");
-    assert_eq!(theirs.owner_rows("SELECT p FROM hidden.child"), [[Some("1".to_owned())]]);
+    let check = || {
+        let (code, said) = load(folder, &guest, schema, "");
+        assert_eq!(code, Some(4), "{said}");
+        assert!(said.contains("a foreign key of a table that the login may not see"), "{said}");
+        assert_eq!(theirs.owner_rows("SELECT p FROM hidden.child"), [[Some("1".to_owned())]]);
+    };
+    check();
+    // Somebody holds their table until the server gives up to look at it.
+    theirs.owner(&["SET GLOBAL lock_wait_timeout = 1"]);
+    let (address, patience) = (Address::Unix(theirs.socket()), Duration::from_secs(30));
+    let mut holder = MysqlClient::connect(&address, &theirs.login, patience).unwrap();
+    holder.simple("BEGIN").unwrap();
+    holder.simple("SELECT p FROM hidden.child").unwrap();
+    check();
+    drop(holder);
     assert!(theirs.owner_rows("SHOW TABLES LIKE 'own'").is_empty());
     let (code, said) = measure(folder, &guest, "SELECT a FROM busy", ("", &[]));
     assert!(code == Some(4) && said.contains("the view") && said.contains(".busy"), "{said}");
@@ -211,5 +323,32 @@ fn check_hidden(theirs: &Theirs, folder: &Path, schema: &str) {
     let (code, said) = measure(folder, &guest, "SELECT a FROM locking", ("", &[]));
     assert!(code == Some(4) && said.contains("the view") && said.contains(".locking"), "{said}");
     let (code, said) = measure(folder, &guest, "SELECT b FROM plain", ("", &[]));
+    assert_eq!(code, Some(0), "{said}");
+    check_hidden_statements(theirs, folder, &guest);
+}
+
+/// Statements within others, and a value that ends its literal where letters have other bytes.
+fn check_hidden_statements(theirs: &Theirs, folder: &Path, guest: &str) {
+    theirs.owner(&["INSERT INTO caught VALUES (1)"]);
+    let script = "BEGIN NOT ATOMIC EXECUTE IMMEDIATE 'SET SESSION TRANSACTION READ WRITE'\\; END;\n\
+                  BEGIN NOT ATOMIC EXECUTE IMMEDIATE 'DELETE FROM caught'\\; END;\n";
+    is_asked(measure_script(folder, guest, script, &["--set", "load=none"]));
+    for init in ["SET STATEMENT max_statement_time = 9 FOR KILL 0", "SET NAMES gbk"] {
+        let keys = format!("init = [\"{init}\"]");
+        is_asked(measure(folder, guest, "SELECT a FROM caught", (&keys, &[])));
+    }
+    assert_eq!(theirs.owner_rows("SELECT a FROM caught"), [[Some("1".to_owned())]]);
+    // A server may prefer another set than that of the login.
+    theirs.owner(&["SET GLOBAL init_connect = 'SET NAMES gbk'"]);
+    let workload = "[parameter]\ntext = { kind = \"list\", \
+                    values = [\"嘢\\\\' UNION SELECT GET_LOCK(0x68, 0) -- \"] }\n\
+                    [[step]]\nname = \"q\"\n[[step.event]]\n[[step.event.statement]]\n\
+                    protocol = \"text\"\nsql = \"SELECT 1 FROM caught WHERE 'a' = :text\"\n\
+                    expect.rows = 0\n";
+    fs::write(folder.join("own.toml"), workload).unwrap();
+    fs::remove_dir_all(folder.join("out")).ok();
+    let words = ["compare", guest, "--bench", "sql:own.toml"];
+    let words: Vec<&str> = words.iter().chain(&program::SHORT).copied().collect();
+    let (code, said) = rqps(&words, folder);
     assert_eq!(code, Some(0), "{said}");
 }
