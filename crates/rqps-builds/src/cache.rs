@@ -29,7 +29,7 @@ use rqps_host::beneath;
 use rqps_host::disk::DiskError;
 use rqps_host::lock::{MarkKey, OwnFolder};
 use rqps_model::build::{Build, Manifest};
-use rqps_model::way;
+use rqps_model::safe_path;
 use rqps_stats::parallel;
 
 /// Time between two attempts to take a lock that another rqps holds.
@@ -93,7 +93,7 @@ impl Cache {
         for name in ["builds", "partial", "locks"] {
             let folder = root.join(name);
             // Root puts nothing where a link of another user leads.
-            if let Err(error) = make_open_folder(&folder).and_then(|()| way::folder(&folder))
+            if let Err(error) = make_open_folder(&folder).and_then(|()| safe_path::folder(&folder))
                 && !is_forbidden(&error)
             {
                 return Err(refused(error));

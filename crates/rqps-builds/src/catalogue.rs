@@ -15,7 +15,7 @@ use crate::client::{Fetch, Hear, ObtainError, PackageClients, Progress, Reason};
 use crate::fetch;
 use rqps_dbms::spec::{self, BuildRow, DbmsSpec, Machine, Origin, RowSource, SourceOrigin};
 use rqps_model::build::{Dbms, Manifest, Version};
-use rqps_model::{units, way};
+use rqps_model::{safe_path, units};
 
 /// One build that can be fetched by version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -412,7 +412,7 @@ fn ask(
     let made = folder.tree();
     fs::write(&made, versions.join("\n") + "\n").map_err(Reason::io("write", &made))?;
     if let Some(folder) = path.parent() {
-        way::made_folder(folder).map_err(Reason::io("create", folder))?;
+        safe_path::make_folder(folder).map_err(Reason::io("create", folder))?;
     }
     fs::rename(&made, path).map_err(Reason::io("write", path))
 }

@@ -19,7 +19,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use rqps_model::way;
+use rqps_model::safe_path;
 
 use crate::disk::{DEPTH, TOO_DEEP};
 use crate::user::{self, Identity, User, UserError};
@@ -54,10 +54,10 @@ impl Folder {
     /// root.
     ///
     /// # Errors
-    /// As [`way::folder`].
+    /// As [`safe_path::folder`].
     pub fn open(path: &Path) -> io::Result<Folder> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        Ok(Folder { file: way::folder(path)?, path: path.to_owned() })
+        Ok(Folder { file: safe_path::folder(path)?, path: path.to_owned() })
     }
 
     /// The folder that holds `path`, which the user named, and the name there.
@@ -74,7 +74,7 @@ impl Folder {
     /// # Errors
     /// As there.
     pub(super) fn made_above(path: &Path) -> io::Result<(Folder, &OsStr)> {
-        way::made_folder(path.parent().unwrap_or(Path::new("")))?;
+        safe_path::make_folder(path.parent().unwrap_or(Path::new("")))?;
         Folder::above(path)
     }
 
@@ -660,7 +660,7 @@ fn checked(file: File, names_most: u64) -> io::Result<File> {
 /// # Errors
 /// It cannot be opened, is no plain file, or has another name elsewhere.
 pub fn to_append(path: &Path) -> io::Result<File> {
-    let (above, name) = way::above(path)?;
+    let (above, name) = safe_path::parent(path)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC;
     let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     checked(File::from(openat(above, name, flags, Mode::from_raw_mode(0o666))?), 1)

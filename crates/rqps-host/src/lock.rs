@@ -19,7 +19,7 @@ use thiserror::Error;
 use crate::beneath::Folder;
 use crate::disk::DiskError;
 use crate::user::{self, Identity};
-use rqps_model::{units, way};
+use rqps_model::{safe_path, units};
 
 /// A process that is killed while it starts another leaves a copy of itself that holds its locks
 /// until the other program runs: so long that may take.
@@ -91,7 +91,7 @@ impl Lock {
     fn take(path: &Path, doing: &str, private: bool) -> Result<Lock, LockError> {
         let fault = |source| LockError::Io { path: path.to_path_buf(), source };
         if let Some(folder) = path.parent() {
-            way::made_folder(folder).map_err(fault)?;
+            safe_path::make_folder(folder).map_err(fault)?;
             if private {
                 let owner = fs::symlink_metadata(folder).map_err(fault)?.uid();
                 let own = rustix::process::geteuid().as_raw();
@@ -210,7 +210,7 @@ fn open(path: &Path) -> io::Result<(File, bool)> {
     options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     let mut writing = options.clone();
     writing.write(true);
-    let (above, name) = way::above(path)?;
+    let (above, name) = safe_path::parent(path)?;
     let path = &Path::new("/proc/self/fd").join(above.as_raw_fd().to_string()).join(name);
     // Not made if it is there: /tmp may forbid to open somebody's file for making.
     let file = match writing.open(path) {

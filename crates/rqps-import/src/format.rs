@@ -11,7 +11,7 @@ use super::text::{self, Text};
 use super::{insert, kv, series, sysbench, vector};
 use rqps_model::host::fingerprint;
 use rqps_model::run::StepRecord;
-use rqps_model::{escape, units, way};
+use rqps_model::{escape, safe_path, units};
 use rqps_results::{ResultSet, ResultsError, entries};
 
 /// All formats, in the order of lists.
@@ -363,7 +363,7 @@ pub fn write(format: ImportFormat, published: &Published, out: &Path) -> Result<
         out.with_file_name(format!(".{name}.{id}.partial"))
     };
     if let Some(above) = temporary.parent().filter(|above| !above.as_os_str().is_empty()) {
-        way::made_folder(above).map_err(ResultsError::io("create", above))?;
+        safe_path::make_folder(above).map_err(ResultsError::io("create", above))?;
     }
     // New, so that all in it is this import's.
     fs::create_dir(&temporary).map_err(ResultsError::io("create", &temporary))?;
@@ -385,7 +385,7 @@ fn write_dates(format: ImportFormat, published: &Published, out: &Path) -> Resul
         let why = "it is not empty".to_owned();
         return Err(ResultsError::Occupied { path: out.to_owned(), why }.into());
     }
-    way::made_folder(out).map_err(ResultsError::io("create", out))?;
+    safe_path::make_folder(out).map_err(ResultsError::io("create", out))?;
     let mut all = Written { targets: 0, runs: 0, steps: 0 };
     for (name, one) in published.dates() {
         let written = write(format, &one, &out.join(name))?;

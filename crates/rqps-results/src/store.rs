@@ -19,7 +19,7 @@ use rqps_model::host::{Host, fingerprint};
 use rqps_model::run::{
     BLOCK_FORMAT, BlockReport, Counter, RunKey, RunRecord, Second, StepRecord, Turn,
 };
-use rqps_model::way;
+use rqps_model::safe_path;
 
 /// A folder that holds `plan.toml`, `host.json` and run folders.
 #[derive(Clone, Debug)]
@@ -503,7 +503,7 @@ impl Temporary {
         name.push(path.file_name().unwrap_or_default());
         name.push(PARTIAL);
         let temporary = path.with_file_name(&name);
-        let (above, _) = way::above(path).map_err(ResultsError::io("create", &temporary))?;
+        let (above, _) = safe_path::parent(path).map_err(ResultsError::io("create", &temporary))?;
         Ok(Temporary { above, name, path: temporary })
     }
 
@@ -559,9 +559,9 @@ fn sweep(folder: &Path) {
 
 /// Creates a folder that may be there already, durably.
 pub(super) fn create_folder(path: &Path) -> Result<(), ResultsError> {
-    let made = way::made_folder(path).map_err(ResultsError::io("create", path))?;
+    let made = safe_path::make_folder(path).map_err(ResultsError::io("create", path))?;
     made.sync_all().map_err(ResultsError::io("flush", path))?;
-    let above = way::above(path).map(|(above, _)| above.sync_all());
+    let above = safe_path::parent(path).map(|(above, _)| above.sync_all());
     // `.` and `/` are in no folder that has to know them.
     above.unwrap_or(Ok(())).map_err(ResultsError::io("flush the folder of", path))
 }

@@ -16,7 +16,7 @@ use thiserror::Error;
 use fashion::CLASSES;
 use rqps_model::datagen::rng::{Rng, StreamKey};
 use rqps_model::vector::{DataSource, Distance, Filter, Neighbours, Present};
-use rqps_model::{units, way};
+use rqps_model::{safe_path, units};
 use truth::{Truth, exact};
 
 /// Units of attributes in the whole: one is a hundredth of a per cent.
@@ -287,11 +287,11 @@ pub(super) fn kept(
     }
     let content = make()?;
     let doing = "keep vectors in";
-    way::made_folder(folder).map_err(DataError::io(doing, folder))?;
+    safe_path::make_folder(folder).map_err(DataError::io(doing, folder))?;
     let partial = folder.join(format!(".{name}.{}.partial", std::process::id()));
     let mut file = content.clone();
     file.extend_from_slice(&Sha256::digest(&content));
-    way::to_file(&partial)
+    safe_path::create_file(&partial)
         .and_then(|mut to| to.write_all(&file))
         .map_err(DataError::io(doing, &partial))?;
     fs::rename(&partial, &path).map_err(DataError::io(doing, &path))?;

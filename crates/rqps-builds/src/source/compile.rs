@@ -20,7 +20,7 @@ use rqps_host::fingerprint::{self, Fingerprint};
 use rqps_host::user::{self, User};
 use rqps_host::{beneath, command_output};
 use rqps_model::build::{Dbms, Manifest};
-use rqps_model::way;
+use rqps_model::safe_path;
 
 /// No header of a version is longer.
 const HEADER_MOST: u64 = 1 << 20;
@@ -129,9 +129,9 @@ impl<'a> Site<'a> {
         let user =
             user::choose(None).map_err(|error| other("choose a user for", scratch, error))?;
         if let Some(parent) = log.parent() {
-            way::made_folder(parent).map_err(Reason::io("create", parent))?;
+            safe_path::make_folder(parent).map_err(Reason::io("create", parent))?;
         }
-        let log_file = way::to_file(log).map_err(Reason::io("create", log))?;
+        let log_file = safe_path::create_file(log).map_err(Reason::io("create", log))?;
         let [sources, dest, temporary, order, script] =
             ["sources", "dest", "tmp", "order.ld", "recipe"].map(|name| scratch.join(name));
         // What an order of linking that failed has left.

@@ -31,7 +31,7 @@ use rqps_host::command_output::{self, end_group};
 use rqps_host::user::User;
 use rqps_host::{beneath, confinement};
 use rqps_model::build::Dbms;
-use rqps_model::{bounded, units, way};
+use rqps_model::{bounded, safe_path, units};
 
 // Parses a target word with `src:`: a commit or a folder, a variant, and a toolchain.
 
@@ -49,7 +49,7 @@ pub(crate) fn locate(
     let folder = real(path)?;
     if folder.is_dir() {
         // Not where a link of another user leads root.
-        way::folder(path).map_err(Reason::io("open", path))?;
+        safe_path::folder(path).map_err(Reason::io("open", path))?;
     }
     let repository = Repository::of(&folder)?;
     let (commit, state) = match (&repository, reference) {

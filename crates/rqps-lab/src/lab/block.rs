@@ -22,7 +22,7 @@ use rqps_model::build::{BuildSource, CONNECTION, Version};
 use rqps_model::counted::CallGraph;
 use rqps_model::row_digest::{AnswerReply, StepAnswers};
 use rqps_model::run::{BlockRun, FORMAT, RunKey, RunRecord, Sitting, Status, StepRecord};
-use rqps_model::way;
+use rqps_model::safe_path;
 use rqps_results::RunFolder;
 
 /// A target, and its place in the order of the block, from 1.
@@ -217,7 +217,7 @@ pub(super) fn start_server<'a>(
     // Counted runs of all blocks share folders, and one that was killed left its data there.
     remove(execution, &data, progress);
     let logs = folder.folder().join("logs");
-    way::made_folder(&logs).with_context(|| format!("make {}", logs.display()))?;
+    safe_path::make_folder(&logs).with_context(|| format!("make {}", logs.display()))?;
     progress.doing(&state.target.label, "restore the snapshot and start", None);
     let callgrind = count::callgrind(execution, &data);
     // Preparation is faster without valgrind.

@@ -26,7 +26,7 @@ use rqps_model::build::{BuildSource, Target};
 use rqps_model::dialect::Dialect;
 use rqps_model::gate::{Calibration, SittingScatter};
 use rqps_model::host::Session;
-use rqps_model::way;
+use rqps_model::safe_path;
 use rqps_results::ResultSet;
 use rqps_wire::password::TypedPasswords;
 
@@ -385,7 +385,7 @@ impl WorkFolders {
         (results, work): (&Path, Option<&Path>),
         key: &MarkKey,
     ) -> Result<WorkFolders> {
-        way::made_folder(results)
+        safe_path::make_folder(results)
             .with_context(|| format!("make the result folder {}", results.display()))?;
         let Reservation { run_as, doing, results: locked, host } = reservation;
         let of_results = locked.map_or_else(|| lock_results(results, &doing), Ok)?;

@@ -20,7 +20,7 @@ use rqps_model::counted::{CallGraph, Profiled, Waited};
 use rqps_model::endpoint::Endpoint;
 use rqps_model::gate::Disturbance;
 use rqps_model::run::{Counter, CpuEvents, Outcome, ServerEvent, Usage};
-use rqps_model::way;
+use rqps_model::safe_path;
 
 /// A moment of a step, in this order. A second may come after the end of the window, where work
 /// went on.
@@ -494,7 +494,7 @@ impl ProfileObserver {
 
     fn begin(&mut self) -> Result<(), String> {
         let processes = self.processes()?;
-        way::made_folder(&self.folder)
+        safe_path::make_folder(&self.folder)
             .map_err(|error| format!("make {}: {error}", self.folder.display()))?;
         self.processes.extend(&processes);
         let file = perf::file_in(&self.folder, &self.root.to_string());

@@ -31,7 +31,7 @@ use rqps_model::counted::CallGraph;
 use rqps_model::dialect::Dialect;
 use rqps_model::row_digest::{StepAnswers, TableRecord};
 use rqps_model::run::{LoadRecord, StepRecord};
-use rqps_model::way;
+use rqps_model::safe_path;
 use rqps_wire::dsn::Dsn;
 
 /// Written beside a complete snapshot. A resumed plan uses only snapshots with this mark.
@@ -213,7 +213,7 @@ fn fill(
     if number > 1 {
         logs.push(number.to_string());
     }
-    way::made_folder(&logs).with_context(|| format!("make {}", logs.display()))?;
+    safe_path::make_folder(&logs).with_context(|| format!("make {}", logs.display()))?;
     let mut control = state.control(execution, data.to_owned(), logs.clone(), None, None)?;
     progress.doing(&state.target.label, "initialise", None);
     control.init()?;

@@ -17,7 +17,7 @@ use rqps_lab::lab::{self, Event};
 use rqps_lab::plan::words;
 use rqps_model::build::{Build, BuildSource, Dbms, Target};
 use rqps_model::compatible::{NO_ADVICE, OPEN_SOURCE, TERMS};
-use rqps_model::{units, way};
+use rqps_model::{safe_path, units};
 use rqps_report::terms_sentence;
 use rqps_results as results;
 
@@ -247,7 +247,7 @@ fn work_tree(top: &Path, source: &str) -> Result<String> {
     let name = units::hex(&Sha256::digest(&patch)[..6]);
     let path = folders::patches().join(format!("{name}.patch"));
     let writing = || format!("keep the changes of the work tree in {}", path.display());
-    way::made_folder(&folders::patches()).with_context(writing)?;
+    safe_path::make_folder(&folders::patches()).with_context(writing)?;
     results::replace_whole(&path, patch).with_context(writing)?;
     Ok(format!("work-tree={source}@{HEAD}+patch={}", path.display()))
 }

@@ -18,7 +18,7 @@ use rqps_analysis::Comparison;
 use rqps_embed::sqlite::{Sqlite, SqliteConnection, SqliteValue, Statement};
 use rqps_import::{self as import, Across, ImportFormat, ImportOptions, Named};
 use rqps_model::run::{Dataset, Run, StepRecord};
-use rqps_model::{escape, way};
+use rqps_model::{escape, safe_path};
 use rqps_report::export::{Beside, Flat, SqlType, TABLES, rows};
 use rqps_report::stacks::{StepStacks, stacks};
 use rqps_results as results;
@@ -162,11 +162,12 @@ fn to_csv(
     if folder.exists() && !folder.is_dir() {
         bail!("it is a file\nhint: name a folder for the tables");
     }
-    way::made_folder(folder)?;
+    safe_path::make_folder(folder)?;
     let mut count = 0;
     for table in &TABLES {
         let path = folder.join(format!("{}.csv", table.name));
-        let file = way::to_file(&path).with_context(|| format!("write {}", path.display()))?;
+        let file =
+            safe_path::create_file(&path).with_context(|| format!("write {}", path.display()))?;
         let mut file = BufWriter::new(file);
         let heads: Vec<&str> = table.columns.iter().map(|(name, _)| *name).collect();
         writeln!(file, "{}", heads.join(","))?;
@@ -195,7 +196,7 @@ fn to_files(
     if all.is_empty() {
         bail!("no stacks were sampled\nhint: measure with `rqps compare --profile`");
     }
-    way::made_folder(folder)?;
+    safe_path::make_folder(folder)?;
     for one in &all {
         let name = format!("{}.{}.{extension}", one.step, one.label).replace('/', "_");
         let path = folder.join(name);
@@ -206,7 +207,7 @@ fn to_files(
 
 /// Writes all tables with the compiled-in SQLite, in one transaction.
 fn to_sqlite(path: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<u64> {
-    way::above(path)?;
+    safe_path::parent(path)?;
     // A link that leads nowhere would be made a file elsewhere.
     if fs::symlink_metadata(path).is_ok() {
         bail!("it already exists\nhint: name a new file, or remove this one");

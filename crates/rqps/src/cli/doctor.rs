@@ -28,7 +28,7 @@ use rqps_model::build::{BuildSource, Target};
 use rqps_model::gate::{Calibration, Canary, LayoutRates};
 use rqps_model::host::{Host, fingerprint};
 use rqps_model::verdict::Rules;
-use rqps_model::{escape, way};
+use rqps_model::{escape, safe_path};
 use rqps_results as results;
 
 /// Duration for which rqps watches the idle host.
@@ -298,7 +298,7 @@ pub(super) fn carry_out(
     (finding, folder): (&str, &Path),
 ) -> Result<Option<(PathBuf, u8)>> {
     // Known now, not after an hour of measuring.
-    way::made_folder(folder).with_context(|| {
+    safe_path::make_folder(folder).with_context(|| {
         let place = folder.display();
         format!("keep {finding} in {place}; name another folder with RQPS_STATE")
     })?;

@@ -20,7 +20,7 @@ use rqps_lab::benchmarks::{self, BenchmarkSpec, StepSet};
 use rqps_model::benchmark::Phase;
 use rqps_model::build::Dbms;
 use rqps_model::dialect::Dialect;
-use rqps_model::way;
+use rqps_model::safe_path;
 
 /// A topic: its name, what it is about, its text.
 const TOPICS: [(&str, &str, &str); 7] = [
@@ -73,7 +73,7 @@ pub(super) fn explain(mut all: Command, topic: Option<&str>) -> Result<u8> {
 /// `rqps man DIR`.
 pub(super) fn write_manual(command: Command, folder: &Path) -> Result<u8> {
     let doing = || format!("write manual pages into {}", folder.display());
-    way::made_folder(folder).with_context(doing)?;
+    safe_path::make_folder(folder).with_context(doing)?;
     clap_mangen::generate_to(command, folder).with_context(doing)?;
     info!("rqps: wrote manual pages into {}", folder.display());
     Ok(exit::FINE)

@@ -19,7 +19,7 @@ use rqps_lab::plan::{Blocks, Interleave, PlanDraft, Sittings, file, words};
 use rqps_model::benchmark::Workload;
 use rqps_model::build::{BuildSource, Dbms, Setting, Target, config_parts, setting};
 use rqps_model::dialect::Dialect;
-use rqps_model::{bounded, units, way};
+use rqps_model::{bounded, safe_path, units};
 
 /// Most parts of a command.
 const MOST: usize = 64;
@@ -161,7 +161,7 @@ pub(super) fn is_folder(folder: &Path) -> bool {
 /// It holds something else.
 pub(super) fn make_folder(folder: &Path, parts: &[Part]) -> Result<()> {
     let doing = || format!("make the folder of parts {}", folder.display());
-    way::made_folder(folder).with_context(doing)?;
+    safe_path::make_folder(folder).with_context(doing)?;
     let names: String = parts.iter().map(|part| format!("{}\n", part.name)).collect();
     let mark = folder.join(MARK);
     if mark.exists() {

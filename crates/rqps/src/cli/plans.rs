@@ -23,7 +23,7 @@ use rqps_lab::plan::words;
 use rqps_model::bounded;
 use rqps_model::build::{Build, BuildSource, Dbms, Target, Version};
 use rqps_model::dialect::Dialect;
-use rqps_model::way;
+use rqps_model::safe_path;
 use rqps_plans::mysql::{self, MysqlSource};
 use rqps_plans::postgres::{self, PostgresSource};
 use rqps_plans::sqlite::{self, SqliteSource};
@@ -403,7 +403,7 @@ fn build(target: &Target, cache: &Cache) -> Result<Build> {
 fn finish(words: &Plans, report: &Report) -> Result<u8> {
     let json = rqps_plans::json(report).context("write the report")?;
     if let Some(folder) = &words.out {
-        way::made_folder(folder).with_context(|| format!("make {}", folder.display()))?;
+        safe_path::make_folder(folder).with_context(|| format!("make {}", folder.display()))?;
         terminal::put(Some(&folder.join("plans.html")), rqps_plans::html(report).as_bytes())?;
         terminal::put(Some(&folder.join("plans.json")), json.as_bytes())?;
         info!("rqps: wrote {}", folder.join("plans.html").display());

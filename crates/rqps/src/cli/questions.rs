@@ -26,7 +26,7 @@ use rqps_lab::lab::Accepted;
 use rqps_lab::plan::{Plan, words};
 use rqps_model::build::{BuildSource, Target};
 use rqps_model::dialect::Dialect;
-use rqps_model::{bounded, escape, way};
+use rqps_model::{bounded, escape, safe_path};
 use rqps_results::bundle::BundledTarget;
 use rqps_wire::WireError;
 use rqps_wire::dsn::Dsn;
@@ -211,7 +211,7 @@ fn keep(effect: &Effect, hash: String) -> Result<()> {
     };
     let doing = || format!("remember a plan in {}", path.display());
     if let Some(folder) = path.parent() {
-        way::made_folder(folder).with_context(doing)?;
+        safe_path::make_folder(folder).with_context(doing)?;
     }
     if known().with_context(doing)?.contains(&hash) {
         return Ok(());

@@ -16,8 +16,8 @@ use rqps_analysis::{Comparison, VerdictOptions};
 use rqps_lab::benchmarks;
 use rqps_lab::lab::error_text;
 use rqps_model::run::{Dataset, Run, Second, Status, StepRecord};
+use rqps_model::safe_path;
 use rqps_model::verdict::Rules;
-use rqps_model::way;
 use rqps_report::html::{self, Material, SitePage};
 use rqps_report::plot::{self, PlotKind};
 use rqps_report::{BriefPlace, FamilyReport, Format, ReportOptions, explanation, render_text};
@@ -270,7 +270,7 @@ impl Compared {
         let doing = || format!("write {}", path.display());
         match non_html(format) {
             Some(format) => {
-                let mut file = way::to_file(path).with_context(doing)?;
+                let mut file = safe_path::create_file(path).with_context(doing)?;
                 benchmarks::write_report(&self.comparison, format, &mut file).with_context(doing)
             }
             None => terminal::put(Some(path), self.page(folder_of(path))?.as_bytes()),

@@ -24,7 +24,7 @@ use rqps_lab::lab::error_text;
 use rqps_model::metric::{Direction, Metric};
 use rqps_model::units::{counted, short_hash};
 use rqps_model::verdict::Rules;
-use rqps_model::{bounded, way};
+use rqps_model::{bounded, safe_path};
 use rqps_report::html::site_assets;
 use rqps_report::site::{
     SiteMaterial, SiteSet, data_file, feed, index_json, index_page, series_file, series_page,
@@ -216,7 +216,7 @@ fn open(out: &Path) -> Result<()> {
     }
     for folder in ["sets", "data", "series", "assets"] {
         let folder = out.join(folder);
-        way::made_folder(&folder).with_context(|| format!("create {}", folder.display()))?;
+        safe_path::make_folder(&folder).with_context(|| format!("create {}", folder.display()))?;
     }
     let text = "rqps site writes this folder and removes pages that it no longer needs.\n";
     write_changed(&marker, text.as_bytes()).map(|_| ())
@@ -315,7 +315,8 @@ fn write_pages(out: &Path, site: &SiteMaterial) -> Result<usize> {
     let pages = parallel::map(site.series.iter().collect(), |series| -> Result<bool> {
         let path = out.join(series_file(series));
         if let Some(folder) = path.parent() {
-            way::made_folder(folder).with_context(|| format!("create {}", folder.display()))?;
+            safe_path::make_folder(folder)
+                .with_context(|| format!("create {}", folder.display()))?;
         }
         write_changed(&path, series_page(site, series).as_bytes())
     });

@@ -17,7 +17,7 @@ use crate::cli::args::ProgressForm;
 use rqps_lab::lab::Event;
 use rqps_model::benchmark::RateUnit;
 use rqps_model::run::LoadedFile;
-use rqps_model::{escape, units, way};
+use rqps_model::{escape, safe_path, units};
 
 /// Prints a note on standard error, unless notes are off.
 macro_rules! info {
@@ -99,7 +99,7 @@ pub(super) fn escaped(text: &[u8]) -> io::Result<()> {
 /// The file or standard output cannot be written.
 pub(super) fn put(output: Option<&Path>, text: &[u8]) -> Result<()> {
     match output {
-        Some(path) => way::to_file(path)
+        Some(path) => safe_path::create_file(path)
             .and_then(|mut file| file.write_all(text))
             .with_context(|| format!("write {}", path.display())),
         None => Ok(escaped(text)?),

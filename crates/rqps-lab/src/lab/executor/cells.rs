@@ -16,8 +16,8 @@ use crate::plan::BlockSpec;
 use rqps_host::beneath::{self, Folder, REMOVALS};
 use rqps_host::lock::{Lock, LockError, MarkKey, OwnFolder};
 use rqps_model::run::{BLOCK_FORMAT, BlockReport, RunKey};
+use rqps_model::safe_path;
 use rqps_model::units::{self, short_hash};
-use rqps_model::way;
 use rqps_results::{ResultSet, replace_whole};
 
 /// The folder of all cells, in the result folder. Readers of results pass it over.
@@ -62,7 +62,7 @@ impl Cells {
         let folder = path_of(results.folder())?;
         let own = key.claim(&folder).context("keep blocks on their way")?;
         let logs = results.folder().join(LOGS);
-        way::made_folder(&logs).with_context(|| format!("make {}", logs.display()))?;
+        safe_path::make_folder(&logs).with_context(|| format!("make {}", logs.display()))?;
         let copy = folder.join(ssh::program_name(&ssh::digest_of(program)?));
         if !copy.exists() {
             let partial = folder.join(".program.partial");
@@ -95,7 +95,7 @@ impl Cells {
     pub(super) fn write(&self, spec: BlockSpec, class: &str) -> Result<Cell> {
         let cell = Cell { name: name(&spec), id: id(&spec, class), spec };
         let folder = self.folder_of(&cell);
-        way::made_folder(&folder).with_context(|| format!("make {}", folder.display()))?;
+        safe_path::make_folder(&folder).with_context(|| format!("make {}", folder.display()))?;
         replace_whole(&folder.join("spec.json"), cell.spec.print()?)?;
         replace_whole(&folder.join("cell"), format!("{}\n", cell.id))?;
         Ok(cell)
@@ -355,7 +355,7 @@ fn folder_of_user(work: &Path) -> PathBuf {
 fn make_folder_of_user(work: &Path) -> Result<()> {
     let folder = folder_of_user(work);
     let name = folder.file_name().unwrap_or_default();
-    let made = way::made_folder(work)
+    let made = safe_path::make_folder(work)
         .and_then(|_| Folder::open(work)?.make_or_find(name, 0o711).map(drop));
     made.map_err(|error| {
         anyhow::anyhow!(

@@ -1,6 +1,6 @@
-//! The way to a file or folder that rqps writes.
+//! Opens files and folders that rqps writes.
 //!
-//! As root it follows no link of another user. Whoever may write to a folder on the way could swap
+//! As root it follows no link of another user. Whoever may write to a folder of the path could swap
 //! what was looked at for a link, so each part is looked at through the descriptor that leads on.
 
 use std::collections::VecDeque;
@@ -10,12 +10,14 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags, fstat, mkdirat, open, openat, readlinkat};
+use rustix::fs::{
+    FileType, Mode, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, mkdirat, open, openat, readlinkat,
+};
 use rustix::io::Errno;
 
-/// Links on one way, as the kernel allows.
+/// Links in one path, as the kernel allows.
 const LINKS_MOST: u32 = 40;
 const PART: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -32,7 +34,7 @@ pub fn folder(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// As [`folder`]; a folder cannot be made.
-pub fn made_folder(path: &Path) -> io::Result<File> {
+pub fn make_folder(path: &Path) -> io::Result<File> {
     walked(path, true)
 }
 
@@ -40,7 +42,7 @@ pub fn made_folder(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// As [`folder`]; the path has no name at its end.
-pub fn above(path: &Path) -> io::Result<(File, &OsStr)> {
+pub fn parent(path: &Path) -> io::Result<(File, &OsStr)> {
     let name = path.file_name().ok_or_else(|| io::Error::other("it has no name"))?;
     Ok((folder(path.parent().unwrap_or(Path::new("")))?, name))
 }
@@ -48,24 +50,38 @@ pub fn above(path: &Path) -> io::Result<(File, &OsStr)> {
 /// Opens a file for new content, or makes it.
 ///
 /// # Errors
-/// As [`above`]; for root, it is a link of another user, or a file of several names in a folder of
+/// As [`parent`]; for root, it is a link of another user, or a file of several names in a folder of
 /// another user.
-pub fn to_file(path: &Path) -> io::Result<File> {
+pub fn create_file(path: &Path) -> io::Result<File> {
     if !rustix::process::geteuid().is_root() {
         return File::create(path);
     }
-    let (above, name) = above(path)?;
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = match openat(&above, name, flags, Mode::from_raw_mode(0o666)) {
-        Err(Errno::LOOP) => {
-            check_link(&openat(&above, name, PART, Mode::empty())?, name)?;
-            return File::create(path);
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MOST {
+        let (folder, name) = parent(&path)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o666);
+        // A link of /proc leads to an open file, not to a path.
+        if fstatfs(&folder)?.f_type == PROC_SUPER_MAGIC {
+            return Ok(File::from(openat(&folder, name, flags | OFlags::TRUNC, mode)?));
         }
-        opened => File::from(opened?),
-    };
+        match openat(&folder, name, flags | OFlags::NOFOLLOW, mode) {
+            Err(Errno::LOOP) => {
+                let link = openat(&folder, name, PART, Mode::empty())?;
+                check_link(&link, name)?;
+                path = path.with_file_name(target_of(&link)?);
+            }
+            opened => return emptied(File::from(opened?), &folder),
+        }
+    }
+    Err(Errno::LOOP.into())
+}
+
+/// The file without its content.
+fn emptied(file: File, folder: &File) -> io::Result<File> {
     let facts = file.metadata()?;
     if facts.is_file() {
-        if facts.nlink() > 1 && above.metadata()?.uid() != 0 {
+        if facts.nlink() > 1 && folder.metadata()?.uid() != 0 {
             return Err(io::Error::other("it has another name elsewhere; remove it first"));
         }
         file.set_len(0)?;
@@ -102,14 +118,17 @@ fn walked(path: &Path, make: bool) -> io::Result<File> {
         if links > LINKS_MOST {
             return Err(Errno::LOOP.into());
         }
-        let target = OsString::from_vec(readlinkat(&found, "", Vec::new())?.into_bytes());
-        let target = Path::new(&target);
+        let target = target_of(&found)?;
         if target.is_absolute() {
-            at = start(target)?;
+            at = start(&target)?;
         }
-        rest = parts(target).chain(rest).collect();
+        rest = parts(&target).chain(rest).collect();
     }
     Ok(File::from(openat(&at, ".", FOLDER, Mode::empty())?))
+}
+
+fn target_of(link: &OwnedFd) -> io::Result<PathBuf> {
+    Ok(OsString::from_vec(readlinkat(link, "", Vec::new())?.into_bytes()).into())
 }
 
 fn start(path: &Path) -> io::Result<OwnedFd> {
@@ -158,9 +177,9 @@ mod tests {
             let is = |done: io::Result<File>| assert_eq!(done.is_ok(), is_followed);
             is(folder(&at("link")));
             is(folder(&at("link/../victim")));
-            is(made_folder(&at("link/new/deep")));
-            is(to_file(&at("link/file")));
-            is(to_file(&at("out")));
+            is(make_folder(&at("link/new/deep")));
+            is(create_file(&at("link/file")));
+            is(create_file(&at("out")));
             assert_eq!(at("victim/new/deep").exists(), is_followed);
             assert_eq!(fs::read(at("victim/file")).unwrap().is_empty(), is_followed);
         };
@@ -175,10 +194,16 @@ mod tests {
         fs::create_dir(at("theirs")).unwrap();
         lchown(at("theirs"), Some(1234), None).unwrap();
         fs::hard_link(at("victim/file"), at("theirs/hard")).unwrap();
-        assert!(to_file(&at("theirs/hard")).is_err());
+        assert!(create_file(&at("theirs/hard")).is_err());
         assert_eq!(fs::read(at("victim/file")).unwrap(), b"mine");
-        assert!(to_file(&at("theirs/new")).is_ok() && to_file(Path::new("/dev/null")).is_ok());
+        assert!(
+            create_file(&at("theirs/new")).is_ok() && create_file(Path::new("/dev/null")).is_ok()
+        );
+        let open = File::open(at("victim/file")).unwrap();
+        let same = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&open));
+        assert!(create_file(Path::new(&same)).is_ok(), "what /dev/stdout leads to");
         symlink("loop", at("loop")).unwrap();
+        assert!(create_file(&at("loop")).is_err());
         assert!(folder(&at("loop")).is_err() && folder(&at("victim/file")).is_err());
     }
 }
