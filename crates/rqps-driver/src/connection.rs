@@ -352,7 +352,9 @@ impl Connection {
     pub fn escapes_backslash(&self) -> bool {
         match self {
             Connection::Recorded(recorded) => recorded.inner().escapes_backslash(),
-            other => matches!(other, Connection::Mysql(_)),
+            Connection::Mysql(client) => client.escapes_backslash(),
+            Connection::Postgres(client) => client.escapes_backslash(),
+            Connection::Sqlite(_) | Connection::Fake(_) => false,
         }
     }
 

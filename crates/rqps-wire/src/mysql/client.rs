@@ -14,6 +14,7 @@ use rqps_model::endpoint::{Address, Login};
 
 const SERVER_STATUS_IN_TRANS: u16 = 0x0001;
 const SERVER_MORE_RESULTS_EXISTS: u16 = 0x0008;
+const SERVER_STATUS_NO_BACKSLASH_ESCAPES: u16 = 0x0200;
 
 /// Errors that end the connection: shutdown, killed, killed (MariaDB), idle too long, forced to
 /// close.
@@ -121,6 +122,12 @@ impl MysqlClient {
     /// True inside a transaction.
     pub fn is_in_transaction(&self) -> bool {
         self.status & SERVER_STATUS_IN_TRANS != 0
+    }
+
+    /// True if a backslash escapes the next character of a literal, as of the last statement: the
+    /// SQL mode NO_BACKSLASH_ESCAPES ends that.
+    pub fn escapes_backslash(&self) -> bool {
+        self.status & SERVER_STATUS_NO_BACKSLASH_ESCAPES == 0
     }
 
     /// Number of warnings of the last statement.

@@ -28,6 +28,7 @@ pub struct PostgresClient {
     connection_id: u32,
     cancel_key: Vec<u8>,
     server_version: String,
+    escapes_backslash: bool,
     notices: Vec<String>,
     /// State in the last ReadyForQuery: `I` idle, `T` in a transaction, `E` in a failed one.
     transaction: u8,
@@ -94,6 +95,7 @@ impl PostgresClient {
             connection_id: welcome.connection_id,
             cancel_key: welcome.cancel_key,
             server_version: welcome.server_version,
+            escapes_backslash: welcome.escapes_backslash,
             ..PostgresClient::over(welcome.channel)
         })
     }
@@ -107,6 +109,7 @@ impl PostgresClient {
             connection_id: 0,
             cancel_key: Vec::new(),
             server_version: String::new(),
+            escapes_backslash: false,
             notices: Vec::new(),
             transaction: b'I',
             is_single: false,
@@ -158,6 +161,12 @@ impl PostgresClient {
     /// The key for [`PostgresClient::cancel`].
     pub(crate) fn cancel_key(&self) -> &[u8] {
         &self.cancel_key
+    }
+
+    /// True if a backslash escapes the next character of a literal: the setting
+    /// standard_conforming_strings is off, as the server told last.
+    pub fn escapes_backslash(&self) -> bool {
+        self.escapes_backslash
     }
 
     /// The server's parameter `server_version`: `17.2`, `15.14 (Debian 15.14-0+deb12u1)`.
@@ -465,6 +474,10 @@ impl PostgresClient {
                 }
                 self.channel.send(&self.output)?;
             }
+            b'S' => {
+                let told = message::escapes_backslash(words(&mut self.channel, kind, length)?);
+                self.escapes_backslash = told.unwrap_or(self.escapes_backslash);
+            }
             b'W' => {
                 let what = "rqps does not support streaming replication";
                 return Err(self.channel.confused(what));
@@ -478,8 +491,8 @@ impl PostgresClient {
                 }
             }
             // Messages without a count: ParseComplete, CloseComplete, NoData, EmptyQuery,
-            // PortalSuspended, settings, notifications, COPY to the client.
-            b'1' | b'3' | b'n' | b'I' | b's' | b't' | b'S' | b'A' | b'H' | b'd' | b'c' => {}
+            // PortalSuspended, notifications, COPY to the client.
+            b'1' | b'3' | b'n' | b'I' | b's' | b't' | b'A' | b'H' | b'd' | b'c' => {}
             other => {
                 let what = format!("unexpected message {:?}", char::from(other));
                 return Err(self.channel.confused(what));

@@ -7,7 +7,7 @@ use postgres_protocol::authentication::sasl::{
 
 use super::message::{HEADER, ServerError, begin, end, text};
 use crate::WireError;
-use crate::postgres::message::{header, whole};
+use crate::postgres::message::{self, header, whole};
 use crate::socket::Channel;
 use rqps_model::endpoint::{Address, AuthMethods, ChannelBinding, Login};
 
@@ -43,6 +43,7 @@ pub(super) struct Welcome {
     /// What the server wants to hear from who cancels a statement of this session.
     pub(super) cancel_key: Vec<u8>,
     pub(super) server_version: String,
+    pub(super) escapes_backslash: bool,
 }
 
 /// Sends the startup message and answers the server until it is ready.
@@ -68,7 +69,7 @@ pub(super) fn log_in(
         bound: false,
     };
     let (mut connection_id, mut server_version) = (0, String::new());
-    let mut cancel_key = Vec::new();
+    let (mut cancel_key, mut escapes_backslash) = (Vec::new(), false);
     loop {
         let (kind, length) = header(&mut channel)?;
         let body = whole(&mut channel, kind, length)?.to_vec();
@@ -85,6 +86,7 @@ pub(super) fn log_in(
                 }
             }
             b'S' => {
+                escapes_backslash = message::escapes_backslash(&body).unwrap_or(escapes_backslash);
                 let mut words = body.split(|byte| *byte == 0);
                 if words.next() == Some(b"server_version") {
                     let version = words.next().unwrap_or_default();
@@ -99,7 +101,15 @@ pub(super) fn log_in(
             }
             b'E' => return Err(ServerError::parse(&body).into_wire()),
             b'N' => {}
-            b'Z' => return Ok(Welcome { channel, connection_id, cancel_key, server_version }),
+            b'Z' => {
+                return Ok(Welcome {
+                    channel,
+                    connection_id,
+                    cancel_key,
+                    server_version,
+                    escapes_backslash,
+                });
+            }
             other => {
                 let what = format!("unexpected message {:?}", char::from(other));
                 return Err(channel.confused(what));

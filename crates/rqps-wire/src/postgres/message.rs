@@ -63,6 +63,13 @@ pub(super) fn body_length(bytes: &[u8]) -> Option<usize> {
     (length as usize).checked_sub(4)
 }
 
+/// What the body of a ParameterStatus says about backslashes in literals; `None` if it is about
+/// another setting.
+pub(super) fn escapes_backslash(body: &[u8]) -> Option<bool> {
+    let value = body.strip_prefix(b"standard_conforming_strings\0")?;
+    Some(value.starts_with(b"off"))
+}
+
 /// Starts a message; [`end`] writes its length.
 pub(super) fn begin(output: &mut Vec<u8>, kind: u8) -> usize {
     output.push(kind);

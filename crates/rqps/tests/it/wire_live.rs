@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rqps_bench::sysbench::{C_LEN, PAD_LEN, SbtestTable};
 use rqps_driver::request::{LoadRequest, RequestBody};
-use rqps_model::dialect::Dialect;
+use rqps_model::dialect::{Dialect, push_literal};
 use rqps_model::endpoint::{
     Address, AuthMethods, ChannelBinding, ClientIdentity, Consent, Endpoint, Login, ServerKey, Tls,
     TlsMode,
@@ -189,6 +189,11 @@ fn postgres_statements() {
         assert!(!client.server_version().is_empty());
         let pid = client.rows("SELECT pg_backend_pid()").unwrap();
         assert_eq!(pid, [[Some(client.connection_id().to_string())]]);
+        for (setting, escapes) in [("off", true), ("on", false)] {
+            client.simple(&format!("SET standard_conforming_strings = {setting}")).unwrap();
+            assert_eq!(client.escapes_backslash(), escapes);
+            literals(escapes, |sql| client.rows(sql).unwrap());
+        }
         postgres_prepared(&mut client);
         postgres_refusals(&mut client);
         postgres_big_replies(&mut client);
@@ -220,6 +225,15 @@ fn postgres_statements() {
         let error = client.simple("SELECT 1").unwrap_err().to_string();
         assert!(error.contains("connect again"), "{error}");
     });
+}
+
+/// A server reads the text that a literal was made of.
+fn literals(escapes: bool, mut rows: impl FnMut(&str) -> Vec<Vec<Option<String>>>) {
+    for text in ["a\\b", "\\", "\\'; SELECT 1 -- ", "''\\\\"] {
+        let mut sql = "SELECT ".to_owned();
+        push_literal(&mut sql, text.as_bytes(), escapes);
+        assert_eq!(rows(&sql), [[Some(text.to_owned())]], "{sql}");
+    }
 }
 
 fn postgres_prepared(client: &mut PostgresClient) {
@@ -513,6 +527,11 @@ fn mysql_statements() {
         assert_eq!(told[1].as_deref(), Some(client.connection_id().to_string().as_str()));
         client.simple("CREATE DATABASE d").unwrap();
         client.simple("USE d").unwrap();
+        for (mode, escapes) in [("NO_BACKSLASH_ESCAPES", false), ("", true)] {
+            client.simple(&format!("SET SESSION sql_mode = '{mode}'")).unwrap();
+            assert_eq!(client.escapes_backslash(), escapes);
+            literals(escapes, |sql| client.rows(sql).unwrap());
+        }
         mysql_prepared(&mut client);
         mysql_refusals(&mut client);
         mysql_big(&mut client);
