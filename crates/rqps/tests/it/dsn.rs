@@ -7,7 +7,6 @@
 
 use crate::support::{builds, server_place, skipped};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use rqps_dbms::{ControlPlane, Site, control_plane};
@@ -18,14 +17,7 @@ use rqps_wire::postgres::PostgresClient;
 use rustix::process::Signal;
 use serde_json::Value as Json;
 
-use crate::support::scene::{Scene, entries, signal};
-
-/// Servers take turns: the machine is small.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
+use crate::support::scene::{Scene, entries, signal, turn};
 
 /// A server that is not rqps's, and its owner.
 struct Theirs {

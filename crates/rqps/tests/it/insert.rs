@@ -13,7 +13,7 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use rqps_driver::control_channel::{DriverEvent, StepInterval};
 use rqps_driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
@@ -27,14 +27,7 @@ use rqps_model::run::Outcome;
 use rustix::process::Signal;
 use serde_json::Value as Json;
 
-use crate::support::scene::{Scene, entries, signal, stderr};
-
-/// Servers take turns: the machine is small.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
+use crate::support::scene::{Scene, entries, signal, stderr, turn};
 
 fn workload(settings: &[&str]) -> Workload {
     let (mut workload, _) = benchmarks::workload("insert", "quick").unwrap();

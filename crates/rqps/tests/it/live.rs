@@ -9,7 +9,6 @@ use crate::support::{builds, server_place, skipped};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
@@ -20,17 +19,10 @@ use rqps_wire::postgres::PostgresClient;
 use rustix::process::Signal;
 use serde_json::Value as Json;
 
-use crate::support::scene::{Running, Scene, entries, signal, stderr};
+use crate::support::scene::{Running, Scene, entries, signal, stderr, turn};
 
 const POSTGRES: &str = "postgres@17.2.0";
 const MYSQL: &str = "mysql@8.0.33";
-
-/// Servers take turns: the machine is small.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
 
 /// The root of a build; `None`, and a note, if it cannot be had or run here.
 fn root_of(test: &str, target: &str) -> Option<PathBuf> {

@@ -10,21 +10,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rqps_host::cgroup::MemoryGroup;
 use rqps_host::process::{ProcessSpec, StopOrder, StopSignal, Warden, parent_of};
 
-use crate::support::scene::{Scene, stderr};
-
-/// Those who measure take turns: two would be noise to each other, and are refused.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
+use crate::support::scene::{Scene, stderr, turn};
 
 const RQPS: &str = env!("CARGO_BIN_EXE_rqps");
 const LIMIT: u64 = 64 << 20;
