@@ -16,6 +16,7 @@ use rqps_builds::{
     Cache, ObtainError, PackageClients, Reason, Said, closed_folder, inspect, obtain_with,
 };
 use rqps_model::build::{Build, BuildSource, Dbms, Version};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 use zip::write::SimpleFileOptions;
 
 /// A script that one thread has just written cannot be started while another thread, between fork
@@ -34,7 +35,11 @@ impl Fixture {
     /// the fixture's folder, and `$artifact`.
     fn new(script: &str) -> Fixture {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        // The result must be readable for all even for a user who shares nothing by default.
+        // The result must be readable for all even for a user who shares nothing by default. Of this
+        // thread alone: other tests make folders, too.
+        // SAFETY: file descriptors stay shared.
+        #[allow(unsafe_code)]
+        unsafe { unshare_unsafe(UnshareFlags::FS) }.unwrap();
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
         let folder = tempfile::tempdir().unwrap();
         let mvn = folder.path().join("mvn");
