@@ -423,14 +423,14 @@ fn check_kill_9(folder: &Path, lab: &str, at_least: usize) {
 #[test]
 fn nothing_outlives_a_lab_that_is_killed() {
     let folder = tempfile::tempdir().unwrap();
-    check_kill_9(folder.path(), "lab_process", 7);
+    check_kill_9(folder.path(), "servers::lab_process", 7);
 }
 
 #[test]
 fn nothing_outlives_a_killed_lab_even_when_stopped() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("pause"), "").unwrap();
-    check_kill_9(folder.path(), "lab_process", 7);
+    check_kill_9(folder.path(), "servers::lab_process", 7);
 }
 
 /// Kills a lab whose server is stopped.
@@ -440,7 +440,7 @@ fn check_server_dies(build: &Build, processes: usize) {
     write("dbms", build.manifest.dbms.name());
     write("version", build.manifest.version.as_str());
     write("root", build.root.as_ref().unwrap().to_str().unwrap());
-    check_kill_9(folder.path(), "lab_with_server", processes);
+    check_kill_9(folder.path(), "servers::lab_with_server", processes);
     assert!(!folder.path().join("s").exists());
 }
 
