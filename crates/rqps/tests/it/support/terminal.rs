@@ -16,8 +16,12 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Starts a line of the shell in `folder`. HOME is there, and no variable has a password.
     pub(crate) fn start(line: &str, folder: &Path) -> Terminal {
-        let mut script = Command::new("script")
-            .args(["--quiet", "--return", "--echo", "never", "--command", line, "/dev/null"])
+        // Beneath nohup and in the background, Ctrl-C is ignored: a terminal's shell minds it.
+        let mut script = Command::new("env")
+            .args([
+                "--default-signal=INT", "script", "--quiet", "--return", "--echo", "never",
+                "--command", line, "/dev/null",
+            ])
             .current_dir(folder)
             .env("HOME", folder)
             .env("RQPS_HOST_LOCK", folder.join("lock"))
