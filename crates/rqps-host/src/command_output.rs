@@ -168,10 +168,20 @@ impl<R: Read> Read for Masked<R> {
         if self.secrets.is_empty() {
             return self.from.read(to);
         }
-        let read = self.ready.read(to)?;
-        if read > 0 || to.is_empty() {
-            return Ok(read);
+        let mut is_end = to.is_empty();
+        loop {
+            let read = self.ready.read(to)?;
+            if read > 0 || is_end {
+                return Ok(read);
+            }
+            is_end = self.refill()?;
         }
+    }
+}
+
+impl<R: Read> Masked<R> {
+    /// Reads a line, or a part of a longer one, and masks it. True at the end of all.
+    fn refill(&mut self) -> io::Result<bool> {
         // Whole lines: a secret has none of their ends. Of a longer one, its last bytes wait.
         let mut line = std::mem::take(&mut self.begun);
         let read = self.from.by_ref().take(LINE_MAX as u64).read_until(b'\n', &mut line)?;
@@ -186,8 +196,9 @@ impl<R: Read> Read for Masked<R> {
             self.begun = line.split_off(line.len().saturating_sub(longest));
             self.begun.extend(half_letter);
         }
+        // All of a part may wait; that is not the end.
         self.ready = io::Cursor::new(line);
-        self.ready.read(to)
+        Ok(read == 0)
     }
 }
 
@@ -586,6 +597,12 @@ mod tests {
             Masked::over(said.as_bytes(), secrets).read_to_string(&mut masked).unwrap();
             assert_eq!(masked.trim_start_matches('x'), format!("***{}", "y".repeat(9)));
         }
+        // A secret that fills a part leaves nothing to show of it yet.
+        let secret = "s".repeat(LINE_MAX - 9);
+        let mut masked = String::new();
+        let said = format!("{}{secret}end", "x".repeat(9));
+        Masked::over(said.as_bytes(), vec![secret]).read_to_string(&mut masked).unwrap();
+        assert_eq!(masked, format!("{}***end", "x".repeat(9)));
     }
 
     #[test]
