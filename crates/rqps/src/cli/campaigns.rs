@@ -53,10 +53,10 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
     let options = ExecutionOptions {
         // Without valgrind, rates decide.
         valgrind: valgrind().ok(),
-        ..options((plan, &all), (&out, resumed), &words.folders)?
+        ..options(plan, &all, &out, resumed, &words.folders)?
     };
     let search = |show: &mut dyn FnMut(Event)| bisect(&options, folder, show);
-    let Some(found) = found(("bisect", "bisect"), &out, search)? else {
+    let Some(found) = found("bisect", "bisect", &out, search)? else {
         return Ok(exit::INTERRUPTED);
     };
     let text = match words.format {
@@ -71,8 +71,10 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
 /// The options of measurements in the folder `out`, once the user has agreed to what `all` may
 /// use. `resumed` is what the command line allows, if the folder was there before.
 fn options(
-    (plan, all): (Plan, &Plan),
-    (out, resumed): (&Path, Option<Option<&str>>),
+    plan: Plan,
+    all: &Plan,
+    out: &Path,
+    resumed: Option<Option<&str>>,
     said: &Folders,
 ) -> Result<ExecutionOptions> {
     let consent = match resumed {
@@ -104,7 +106,7 @@ fn options_of(
     let plan = file::parse(plan).context("use the plan of the folder")?;
     own_workload::check_files(&plan)?;
     own_workload::refuse_programs(&plan)?;
-    options((plan.clone(), &plan), (out, resumed), said)
+    options(plan.clone(), &plan, out, resumed, said)
 }
 
 /// The folder of a new bisection.
@@ -172,7 +174,8 @@ fn out_of(said: &Folders, plan: &Plan) -> PathBuf {
 
 /// What a search found, and where its results are; `None` if the user stopped it.
 fn found<Found>(
-    (command, doing): (&str, &str),
+    command: &str,
+    doing: &str,
     out: &Path,
     search: impl FnOnce(&mut dyn FnMut(Event)) -> Result<Option<Found>>,
 ) -> Result<Option<Found>> {
@@ -314,7 +317,7 @@ pub(super) fn close_gap_between(words: &GapArgs) -> Result<u8> {
     let plan = &folder.log().request.plan;
     let options = options_of(plan, &out, resumed, &words.folders)?;
     let search = |show: &mut dyn FnMut(Event)| close_gap(&options, folder, show);
-    let Some(gap) = found(("gap", "close the gap"), &out, search)? else {
+    let Some(gap) = found("gap", "close the gap", &out, search)? else {
         return Ok(exit::INTERRUPTED);
     };
     let text = match words.format {
@@ -430,7 +433,7 @@ pub(super) fn find_rate(words: &FindRateArgs) -> Result<u8> {
     let plan = &folder.log().request.plan;
     let options = options_of(plan, &out, resumed, &words.folders)?;
     let search = |show: &mut dyn FnMut(Event)| best_rate::find(&options, folder, show);
-    let Some(rates) = found(("find-rate", "find the rate"), &out, search)? else {
+    let Some(rates) = found("find-rate", "find the rate", &out, search)? else {
         return Ok(exit::INTERRUPTED);
     };
     let text = match words.format {
