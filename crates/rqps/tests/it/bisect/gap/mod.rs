@@ -133,7 +133,7 @@ fn the_slower_of_two_servers_takes_less() {
     fs::write(folder.path().join("b.conf"), "mean_us = 150\nown_luck = true\n").expect("config");
     let line = format!(
         "find-rate a=fake@1:{at}/a.conf b=fake@1:{at}/b.conf --step point-query --limit p99<=5ms \
-         --set rows=1000 --set warmup_seconds=0 --set read_seconds=0.3 --budget 20s --out {at}/out"
+         --set rows=1000 --set warmup_seconds=0 --set read_seconds=0.3 --budget 60s --out {at}/out"
     );
     let said = run_in(&words(&format!("{line} --format json")), folder.path());
     assert!(said.status.success(), "{}", text(&said.stderr));
