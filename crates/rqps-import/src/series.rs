@@ -1,19 +1,23 @@
 //! Importer `series`: values over time as CSV or JSON, for `rqps history --by date`.
 //!
-//! CSV has a header: `date,value`, or `date,step,value`, or a column for each step; a column
-//! `target` names the target. JSON is an array of objects with the same keys.
+//! Both become rows of cells with heads. Heads that are known say what a column is; else its cells
+//! do: a column of dates, of numbers, or of words.
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
+use rqps_text::{CsvReader, CsvRecord};
+use serde_json::Value;
 
 use super::ImportFormat;
-use super::cells::{Kept, number, rfc3339};
+use super::cells::{Kept, is_word, number, rfc3339};
 use super::format::{ImportError, ImportOptions, Named, Result};
-use super::published::{self, Published, StepKind, add_file, annotate, untagged};
-use super::text::{RATES_MAX, Text, names};
+use super::published::{self, Published, StepKind, Tag, add_file, annotate, untagged};
+use super::text::{RATES_MAX, Row, Text, names};
 use rqps_model::benchmark::{Group, RateUnit};
-use rqps_model::build::Dbms;
+use rqps_model::build::{Dbms, Version};
+use rqps_model::host::Host;
 use rqps_model::metric::Metric;
 
 /// The importer.
@@ -22,6 +26,23 @@ pub(crate) const FORMAT: ImportFormat = ImportFormat { word: "series", read };
 /// Label of values whose target nobody named.
 const TARGET: &str = "series";
 
+const DATES: &[&str] = &["date", "time", "timestamp", "datetime", "day", "ts", "created_at"];
+const STEPS: &[&str] = &["step", "test", "metric", "benchmark", "name", "workload", "query"];
+/// What tells values apart that are not of one series, where it differs.
+const TARGETS: &[&str] =
+    &["target", "version", "branch", "dbms", "database", "host", "machine", "runner"];
+/// Numbers beside a value that are no values.
+const REMARKS: &[&str] = &[
+    "commit", "revision", "sha", "hash", "id", "build", "job", "run", "unit", "units", "n",
+    "count", "samples", "runs", "iterations", "sd", "stddev", "stdev", "error", "range", "tool",
+    "comment",
+];
+/// Keys of lists that name no step.
+const LISTS: &[&str] =
+    &["data", "points", "values", "series", "results", "rows", "entries", "benches", "value"];
+/// Heads and units of values of which less is better.
+const LESS: &[&str] = &["ms", "us", "ns", "s", "sec", "secs", "seconds", "latency", "bytes", "mb"];
+
 /// One value.
 struct SeriesPoint {
     line: usize,
@@ -29,6 +50,7 @@ struct SeriesPoint {
     target: Option<String>,
     step: Option<String>,
     value: f64,
+    remarks: Row,
 }
 
 fn read(paths: &[Named], options: &ImportOptions) -> Result<Published> {
@@ -40,7 +62,8 @@ fn read(paths: &[Named], options: &ImportOptions) -> Result<Published> {
         }
         for name in names(&named.path)? {
             let path = named.path.join(&name);
-            if path.is_file() && (name.ends_with(".csv") || name.ends_with(".json")) {
+            let ends = [".csv", ".tsv", ".json", ".jsonl", ".ndjson"];
+            if path.is_file() && ends.iter().any(|end| name.ends_with(end)) {
                 take(&Text::read(&path)?, named, &mut published)?;
             }
         }
@@ -55,16 +78,14 @@ fn read(paths: &[Named], options: &ImportOptions) -> Result<Published> {
 
 fn take(text: &Text, named: &Named, published: &mut Published) -> Result<()> {
     text.at_most(RATES_MAX)?;
-    let points = if text.first().trim_start().starts_with(['[', '{']) {
-        of_json(text)?
-    } else {
-        of_csv(text)?
-    };
+    let first = text.first().trim_start();
+    let is_json = first.starts_with(['[', '{']) || first.starts_with("window.");
+    let rows = if is_json { of_json(text)? } else { of_csv(text)? };
+    let columns = Columns::of(text, &rows)?;
     let stem = text.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    published.cells.read(text.path(), points.len());
     // Several values of one date are repetitions.
     let mut blocks: BTreeMap<(String, String, String), u32> = BTreeMap::new();
-    for point in points {
+    for point in columns.points(text, &rows, published)? {
         let label = named.label.clone().or(point.target).unwrap_or_else(|| TARGET.to_owned());
         let step = named.step.clone().or(point.step).unwrap_or_else(|| stem.clone());
         let key = (label.clone(), step.clone(), point.date.clone());
@@ -76,117 +97,330 @@ fn take(text: &Text, named: &Named, published: &mut Published) -> Result<()> {
         let record = run.step(FORMAT.word, &step, kind);
         add_file(record, &text.name());
         record.started.clone_from(&point.date);
+        for (head, cell) in &point.remarks {
+            annotate(record, head, cell);
+        }
         if !published::put(record, Metric::Rate, point.value) {
             let why = format!("`{step}` already has another value at {}", point.date);
             return Err(text.malformed(point.line, why));
         }
-        published.cells.keep(text.path(), Kept::Metric, 1);
+    }
+    if let Some(head) = columns.less(&rows) {
+        let why = format!("less of `{head}` seems better, but a series is read as more is better");
+        published.note(text.path(), why);
     }
     Ok(())
 }
 
-/// RFC 3339 of `2026-01-05`, `2026-01-05 12:00:00`, `2026-01-05T12:00:00Z` or Unix seconds.
+/// RFC 3339 of a date in any usual form, or of Unix seconds, milli-, micro- or nanoseconds. A date
+/// whose first number is not the year is none: nobody knows its month.
 fn date_of(text: &str) -> Option<String> {
     let text = text.trim();
-    if text.len() >= 9 && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return of_unix_seconds(text.parse().ok()?);
+    let digits = text.split('.').next().unwrap_or_default().len();
+    if let Some(seconds) = number(text).filter(|_| digits > 8) {
+        let scale = [12, 15, 18].into_iter().filter(|more| digits > *more).count();
+        let seconds = seconds / 1000f64.powi(i32::try_from(scale).ok()?);
+        let time = jiff::Timestamp::from_second(seconds as i64).ok()?;
+        return Some(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
     }
-    let text = text.trim_end_matches('Z').replace('T', " ");
-    let text = text.split(['.', '+']).next()?.trim();
-    let forms = ["%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d"];
-    forms.into_iter().find_map(|form| rfc3339(text, form))
-}
-
-fn of_csv(text: &Text) -> Result<Vec<SeriesPoint>> {
-    let mut lines = text.rows();
-    let Some((line, head)) = lines.next() else { return Err(text.cut_short("a header")) };
-    let separator = if head.contains('\t') { '\t' } else { ',' };
-    let split = |row: &str| -> Vec<String> {
-        row.split(separator).map(|cell| cell.trim().trim_matches('"').to_owned()).collect()
+    let (text, east) = zone(text)?;
+    let plain = text.replace(['.', '/'], "-").replacen('T', " ", 1);
+    let plain = match plain.split_once(':') {
+        // A fraction of a second.
+        Some(_) => plain.rsplit_once(':').map_or(plain.clone(), |(hours, last)| {
+            format!("{hours}:{}", last.split(['-', ',']).next().unwrap_or_default())
+        }),
+        None => plain,
     };
-    let heads = split(head);
-    let place = |names: &[&str]| {
-        heads.iter().position(|head| names.contains(&head.to_lowercase().as_str()))
+    let numbers = ["%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%Y%m%d"];
+    let words = ["%a %b %d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S", "%b %d, %Y", "%d %b %Y"];
+    let read = |text: &str, forms: &[&str]| {
+        forms.iter().find_map(|form| DateTime::strptime(form, text).ok())
     };
-    let Some(date) = place(&["date", "time", "timestamp"]) else {
-        return Err(text.malformed(line, "the header has no column `date`"));
-    };
-    let (step, target) = (place(&["step", "test", "metric"]), place(&["target", "version"]));
-    let known = [Some(date), step, target];
-    let values: Vec<usize> =
-        (0..heads.len()).filter(|place| !known.contains(&Some(*place))).collect();
-    let mut points = Vec::new();
-    for (line, row) in lines {
-        let cells = split(row);
-        text.check_width(line, cells.len(), heads.len())?;
-        let Some(at) = date_of(&cells[date]) else {
-            let why = format!("`{}` is no date (2026-01-31, Unix seconds)", cells[date]);
-            return Err(text.bad_cell(line, date + 1, why));
-        };
-        for place in values.iter().copied().filter(|place| !cells[*place].is_empty()) {
-            let head = heads[place].as_str();
-            let of_head = || (head.to_lowercase() != "value").then(|| head.to_owned());
-            points.push(SeriesPoint {
-                line,
-                date: at.clone(),
-                target: target.map(|place| cells[place].clone()),
-                step: step.map(|place| cells[place].clone()).or_else(of_head),
-                value: text.number(line, place + 1, head, &cells[place])?,
-            });
-        }
-    }
-    if points.is_empty() { Err(text.cut_short("the first value")) } else { Ok(points) }
-}
-
-/// An element of the array.
-#[derive(Deserialize)]
-struct SeriesElement {
-    #[serde(alias = "time", alias = "timestamp")]
-    date: SeriesDate,
-    value: f64,
-    #[serde(default, alias = "test", alias = "metric")]
-    step: Option<String>,
-    #[serde(default, alias = "version")]
-    target: Option<String>,
-}
-
-/// A date as text, or as seconds since 1970.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum SeriesDate {
-    Text(String),
-    Seconds(i64),
-}
-
-fn of_json(text: &Text) -> Result<Vec<SeriesPoint>> {
-    let whole: Vec<&str> = text.lines().map(|(_, line)| line).collect();
-    let rows: Vec<SeriesElement> = serde_json::from_str(&whole.join("\n")).map_err(|fault| {
-        let why = format!("expected an array of objects with `date` and `value`: {fault}");
-        text.malformed(fault.line(), why)
-    })?;
-    let points = rows.into_iter().enumerate().map(|(place, row)| {
-        let SeriesElement { date, value, step, target } = row;
-        let date = match date {
-            SeriesDate::Text(text) => date_of(&text),
-            SeriesDate::Seconds(seconds) => of_unix_seconds(seconds),
-        };
-        match date.filter(|_| value >= 0.0 && value.is_finite()) {
-            Some(date) => Ok(SeriesPoint { line: 1, date, target, step, value }),
-            None => {
-                let why = format!("element {}: no date, or a value below 0", place + 1);
-                Err(text.malformed(1, why))
-            }
-        }
-    });
-    points.collect()
-}
-
-fn of_unix_seconds(seconds: i64) -> Option<String> {
-    let time = jiff::Timestamp::from_second(seconds).ok()?;
+    // With dots, the day is first everywhere; with slashes, nobody knows.
+    let time = read(text, &["%d.%m.%Y", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M"])
+        .or_else(|| read(&plain, &numbers))
+        .or_else(|| read(text, &words))?;
+    let time = Offset::from_seconds(east).ok()?.to_timestamp(time).ok()?;
     Some(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
-// Importer `hammerdb`: results of TPROC-C as HammerDB prints and stores them, until version 6.
+/// A time without its zone, and the seconds that the zone is ahead of UTC.
+fn zone(text: &str) -> Option<(&str, i32)> {
+    for name in ["Z", "UTC", "GMT"] {
+        if let Some(time) = text.strip_suffix(name) {
+            return Some((time.trim_end(), 0));
+        }
+    }
+    let Some(place) = text.rfind(['+', '-']).filter(|place| text[..*place].contains(':')) else {
+        return Some((text, 0));
+    };
+    let digits = text[place + 1..].replace(':', "");
+    let hours: i32 = digits.get(..2)?.parse().ok()?;
+    let minutes: i32 =
+        digits.get(2..).filter(|rest| !rest.is_empty()).unwrap_or("0").parse().ok()?;
+    let ahead = (hours * 60 + minutes) * 60;
+    Some((text[..place].trim_end(), if text[place..].starts_with('-') { -ahead } else { ahead }))
+}
+
+/// True where nothing was measured.
+fn is_absent(cell: &str) -> bool {
+    ["", "-", "na", "n/a", "nan", "null", "none"].contains(&cell.to_lowercase().as_str())
+}
+
+/// What the columns are.
+struct Columns {
+    date: String,
+    step: Option<String>,
+    targets: Vec<String>,
+    values: Vec<String>,
+}
+
+impl Columns {
+    fn of(text: &Text, rows: &[(usize, Row)]) -> Result<Columns> {
+        let mut heads: Vec<&str> = Vec::new();
+        let mut cells: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (head, cell) in rows.iter().flat_map(|(_, row)| row) {
+            let column = cells.entry(head).or_default();
+            if column.is_empty() {
+                heads.push(head);
+            }
+            column.push(cell);
+        }
+        let of = |head: &str| cells[head].iter().copied().filter(|cell| !is_absent(cell));
+        let is = |head: &str, words: &[&str]| words.contains(&head.to_lowercase().as_str());
+        let known = |words: &[&str]| heads.iter().copied().find(|head| is(head, words));
+        let is_dates =
+            |head: &str| of(head).count() > 0 && of(head).all(|it| date_of(it).is_some());
+        let Some(date) = known(DATES).or_else(|| heads.iter().copied().find(|it| is_dates(it)))
+        else {
+            let line = rows.first().map_or(1, |(line, _)| *line);
+            return Err(text.malformed(line, "there is no column `date`, and none of dates"));
+        };
+        let step = known(STEPS);
+        let differs = |head: &str| of(head).any(|cell| Some(cell) != of(head).next());
+        let targets = heads.iter().copied().filter(|head| {
+            is(head, &TARGETS[..1])
+                || (is(head, TARGETS) && differs(head))
+                || is(head, &["version"])
+        });
+        let targets: Vec<String> = targets.map(str::to_owned).collect();
+        let is_value = |head: &&str| {
+            let other = *head == date || Some(*head) == step || is(head, TARGETS);
+            let words = of(head).count() > 0 && of(head).all(is_word);
+            let dates = is_dates(head) && !is(head, &["value"]);
+            !(other || words || dates || is(head, REMARKS))
+        };
+        let values: Vec<String> =
+            heads.iter().copied().filter(is_value).map(str::to_owned).collect();
+        if values.is_empty() {
+            let line = rows.first().map_or(1, |(line, _)| *line);
+            return Err(text.malformed(line, "there is no column of values beside the dates"));
+        }
+        Ok(Columns { date: date.to_owned(), step: step.map(str::to_owned), targets, values })
+    }
+
+    fn points(
+        &self,
+        text: &Text,
+        rows: &[(usize, Row)],
+        published: &mut Published,
+    ) -> Result<Vec<SeriesPoint>> {
+        let mut points = Vec::new();
+        for (line, row) in rows {
+            let place = |head: &str| row.iter().position(|(other, _)| other == head);
+            let of = |head: &String| place(head).map(|place| row[place].1.clone());
+            let cell = of(&self.date).unwrap_or_default();
+            let Some(date) = date_of(&cell) else {
+                let why = format!("`{cell}` is no date (2026-01-31, Unix seconds)");
+                return Err(text.bad_cell(*line, place(&self.date).unwrap_or(0) + 1, why));
+            };
+            let targets: Vec<String> = self.targets.iter().filter_map(of).collect();
+            let named = self.step.as_ref().and_then(of);
+            let used = |head: &String| {
+                [Some(&self.date), self.step.as_ref()].contains(&Some(head))
+                    || self.targets.contains(head)
+                    || self.values.contains(head)
+            };
+            let remarks: Row = row.iter().filter(|(head, _)| !used(head)).cloned().collect();
+            published.cells.read(text.path(), remarks.len());
+            published.cells.keep(text.path(), Kept::Annotation, remarks.len());
+            for (place, (head, cell)) in row.iter().enumerate() {
+                if !self.values.contains(head) {
+                    continue;
+                }
+                published.cells.read(text.path(), 1);
+                if is_absent(cell) {
+                    published.cells.keep(text.path(), Kept::Absent, 1);
+                    continue;
+                }
+                let own = Some(head.clone()).filter(|head| head.to_lowercase() != "value");
+                let step = match (&named, own) {
+                    (Some(step), Some(head)) if self.values.len() > 1 => {
+                        Some(format!("{step}.{head}"))
+                    }
+                    (named, own) => named.clone().or(own),
+                };
+                points.push(SeriesPoint {
+                    line: *line,
+                    date: date.clone(),
+                    target: (!targets.is_empty()).then(|| targets.join("-")),
+                    step,
+                    value: text.number(*line, place + 1, head, cell)?,
+                    remarks: remarks.clone(),
+                });
+                published.cells.keep(text.path(), Kept::Metric, 1);
+            }
+        }
+        Ok(points)
+    }
+
+    /// A head or a unit by which less of a value is better.
+    fn less(&self, rows: &[(usize, Row)]) -> Option<String> {
+        let is = |text: &str| {
+            let text = text.to_lowercase();
+            text.split(|c: char| !c.is_alphanumeric()).any(|word| LESS.contains(&word))
+        };
+        let unit = |head: &str| ["unit", "units"].contains(&head.to_lowercase().as_str());
+        let cells = rows.iter().flat_map(|(_, row)| row);
+        let units = cells.filter(|(head, cell)| unit(head) && is(cell) && !cell.contains("/s"));
+        let heads = self.values.iter().filter(|head| is(head) && !head.contains("/s"));
+        heads.cloned().chain(units.map(|(_, cell)| cell.clone())).next()
+    }
+}
+
+fn of_csv(text: &Text) -> Result<Vec<(usize, Row)>> {
+    let head = text.first();
+    let separator = ['\t', ';', ','].into_iter().find(|c| head.contains(*c)).unwrap_or(',');
+    let mut record = CsvRecord::default();
+    let mut split = |(line, row): (usize, &str)| -> Result<Vec<String>> {
+        CsvReader::new(row.as_bytes(), separator as u8)
+            .read(&mut record)
+            .map_err(|fault| text.malformed(line, fault.to_string()))?;
+        Ok(record.texts().iter().map(|cell| cell.trim().to_owned()).collect())
+    };
+    let mut lines = text.rows().filter(|(_, row)| !row.starts_with('#'));
+    let Some(head) = lines.next() else { return Err(text.cut_short("a header")) };
+    let heads = split(head)?;
+    let mut rows = Vec::new();
+    for (line, row) in lines {
+        let cells = split((line, row))?;
+        text.check_width(line, cells.len(), heads.len())?;
+        rows.push((line, heads.iter().cloned().zip(cells).collect()));
+    }
+    if rows.is_empty() { Err(text.cut_short("the first value")) } else { Ok(rows) }
+}
+
+/// Objects, lists, and lists in objects, at any depth; also one object a line.
+fn of_json(text: &Text) -> Result<Vec<(usize, Row)>> {
+    let whole: Vec<&str> = text.lines().map(|(_, line)| line).collect();
+    let whole = whole.join("\n");
+    let begin = whole.find(['[', '{']).unwrap_or(0);
+    let mut rows = Vec::new();
+    for value in serde_json::Deserializer::from_str(&whole[begin..]).into_iter::<Value>() {
+        match value {
+            Ok(value) => add_rows(&value, &Row::new(), &mut rows),
+            // `window.DATA = {…};`
+            Err(_) if begin > 0 && !rows.is_empty() => break,
+            Err(fault) => {
+                let why = format!("expected JSON with dates and values: {fault}");
+                return Err(text.malformed(fault.line(), why));
+            }
+        }
+    }
+    if rows.is_empty() { Err(text.cut_short("the first value")) } else { Ok(rows) }
+}
+
+/// Adds the rows of a value, each with the cells of what it lies in.
+fn add_rows(value: &Value, above: &Row, rows: &mut Vec<(usize, Row)>) {
+    let with = |cells: Vec<(String, String)>| {
+        let mut row = cells;
+        let inherited = above.iter().filter(|(head, _)| row.iter().all(|(own, _)| own != head));
+        let inherited: Row = inherited.cloned().collect();
+        row.extend(inherited);
+        row
+    };
+    match value {
+        Value::Array(items) => match items.as_slice() {
+            [date, value] if scalar(date).is_some_and(|date| date_of(&date).is_some()) => {
+                let cells = ["date", "value"].iter().zip([date, value]);
+                let cells = cells.filter_map(|(head, it)| Some(((*head).to_owned(), scalar(it)?)));
+                rows.push((1, with(cells.collect())));
+            }
+            items => items.iter().for_each(|item| add_rows(item, above, rows)),
+        },
+        Value::Object(object) => {
+            let scalars = object.iter().filter_map(|(key, it)| Some((key.clone(), scalar(it)?)));
+            let own: Vec<(String, String)> = scalars.collect();
+            let nested = object.iter().filter(|(_, it)| scalar(it).is_none());
+            let nested: Vec<(&String, &Value)> = nested.collect();
+            if !object.is_empty() && object.keys().all(|key| date_of(key).is_some()) {
+                for (date, value) in object {
+                    let dated = with(vec![("date".to_owned(), date.clone())]);
+                    match scalar(value) {
+                        Some(value) => {
+                            rows.push((1, [dated, vec![("value".to_owned(), value)]].concat()));
+                        }
+                        None => add_rows(value, &dated, rows),
+                    }
+                }
+            } else if let Some(columns) = columns_of(&nested) {
+                rows.extend(
+                    columns.into_iter().map(|cells| (1, with([cells, own.clone()].concat()))),
+                );
+            } else if nested.iter().any(|(_, it)| it.is_array()) || own.is_empty() {
+                let row = with(own.clone());
+                // What stands beside lists tells of all of them.
+                let lists = nested.iter().filter(|(_, it)| it.is_array() || own.is_empty());
+                for (key, value) in lists {
+                    let mut row = row.clone();
+                    let has_step =
+                        row.iter().any(|(head, _)| STEPS.contains(&&*head.to_lowercase()));
+                    if !has_step && !LISTS.contains(&&*key.to_lowercase()) {
+                        row.push(("step".to_owned(), (*key).clone()));
+                    }
+                    add_rows(value, &row, rows);
+                }
+            } else {
+                // A row with objects in it, such as `metrics`.
+                let flat = nested.iter().filter_map(|(_, it)| it.as_object()).flatten();
+                let flat = flat.filter_map(|(key, it)| Some((key.clone(), scalar(it)?)));
+                let flat: Row =
+                    flat.filter(|(key, _)| own.iter().all(|(it, _)| it != key)).collect();
+                rows.push((1, with([own, flat].concat())));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Rows of lists of one length that stand beside each other: `{"date": […], "value": […]}`.
+fn columns_of(lists: &[(&String, &Value)]) -> Option<Vec<Row>> {
+    let lists: Option<Vec<(&String, Vec<String>)>> = lists
+        .iter()
+        .map(|(key, it)| Some((*key, it.as_array()?.iter().map(scalar).collect::<Option<_>>()?)))
+        .collect();
+    let lists = lists.filter(|lists: &Vec<(&String, Vec<String>)>| {
+        lists.iter().any(|(key, _)| DATES.contains(&&*key.to_lowercase()))
+            && lists.iter().all(|(_, list)| list.len() == lists[0].1.len())
+    })?;
+    let row =
+        |place: usize| lists.iter().map(|(key, it)| ((*key).clone(), it[place].clone())).collect();
+    Some((0..lists[0].1.len()).map(row).collect())
+}
+
+/// A cell; `None` for what holds others.
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(_) | Value::Object(_) => None,
+        Value::Null => Some(String::new()),
+        other => Some(other.to_string()),
+    }
+}
+
+// Importer `hammerdb`: results of TPROC-C as HammerDB prints them, as `jobs` gives them, and as
+// version 6 saves them.
 
 /// The importer.
 pub(crate) const HAMMERDB: ImportFormat = ImportFormat { word: "hammerdb", read: read_hammerdb };
@@ -199,6 +433,10 @@ struct Achieved {
     product: String,
     users: Option<u32>,
     date: Option<String>,
+    /// Of the DBMS, and other facts, where the file tells them.
+    release: Option<String>,
+    cpus: Option<u32>,
+    remarks: Row,
 }
 
 fn read_hammerdb(paths: &[Named], options: &ImportOptions) -> Result<Published> {
@@ -219,7 +457,9 @@ fn read_hammerdb(paths: &[Named], options: &ImportOptions) -> Result<Published> 
             return Err(ImportError::foreign(&named.path, why));
         }
     }
-    published.host = published::host(options.cpus, None, None);
+    if options.cpus.is_some() || published.host == Host::default() {
+        published.host = published::host(options.cpus, None, None);
+    }
     Ok(published)
 }
 
@@ -237,7 +477,8 @@ fn take_hammerdb(text: &Text, named: &Named, published: &mut Published) -> usize
         };
         let product = result.product.to_lowercase();
         let dbms = Dbms::ALL.into_iter().find(|dbms| product.starts_with(dbms.name()));
-        let tag = untagged(&label, dbms.unwrap_or(Dbms::Other));
+        let version = result.release.map(Version::new);
+        let tag = Tag { version, ..untagged(&label, dbms.unwrap_or(Dbms::Other)) };
         let has_step = |block: u32| {
             published.runs.iter().any(|run| {
                 let key = &run.record.key;
@@ -260,14 +501,53 @@ fn take_hammerdb(text: &Text, named: &Named, published: &mut Published) -> usize
         published::put(record, Metric::Rate, result.tpm / 60.0);
         published::put(record, Metric::NewOrdersPerMinute, result.nopm);
         annotate(record, "TPM", &result.tpm.to_string());
-        published.cells.read(text.path(), 2);
+        for (head, cell) in &result.remarks {
+            annotate(record, head, cell);
+        }
+        published.cells.read(text.path(), 2 + result.remarks.len());
         published.cells.keep(text.path(), Kept::Metric, 2);
+        published.cells.keep(text.path(), Kept::Annotation, result.remarks.len());
+        if let Some(cpus) = result.cpus {
+            published.host = published::host(Some(cpus), None, None);
+        }
     }
     count
 }
 
+/// The result that version 6 saves: an object with the job, the system, what was achieved and the
+/// response times of each kind of transaction.
+fn artifact(text: &Text) -> Option<Achieved> {
+    let whole: Vec<&str> = text.lines().map(|(_, line)| line).collect();
+    let value: Value = serde_json::from_str(&whole.join("\n")).ok()?;
+    let (result, job) = (value.get("result")?, &value["job"]);
+    let amount = |key: &str| number(&scalar(result.get(key)?)?);
+    let count = |value: &Value| scalar(value)?.parse().ok();
+    let word = |value: &Value| scalar(value).filter(|word| !is_absent(word));
+    let product = [&result["database_display"], &job["database_display"], &job["database"]];
+    let times = value["response_times"]["rows"].as_array().into_iter().flatten();
+    let times = times.filter_map(|row| Some((scalar(row.get("name")?)?, row.as_object()?)));
+    let times = times.flat_map(|(name, row)| {
+        let kept = row.iter().filter(|(head, _)| head.ends_with("_ms"));
+        kept.filter_map(move |(head, cell)| Some((format!("{name} {head}"), scalar(cell)?)))
+    });
+    Some(Achieved {
+        nopm: amount("nopm")?,
+        tpm: amount("tpm")?,
+        product: product.into_iter().find_map(word).unwrap_or_default(),
+        users: count(&result["active_virtual_users"])
+            .or_else(|| count(&value["benchmark_config"]["virtual_users"])),
+        date: word(&job["timestamp"]).and_then(|date| date_of(&date)),
+        release: word(&job["release"]),
+        cpus: count(&value["system"]["cpucount"]),
+        remarks: times.collect(),
+    })
+}
+
 /// The results of a log, or of what `jobs` prints as JSON.
 fn results(text: &Text) -> Vec<Achieved> {
+    if let Some(found) = artifact(text) {
+        return vec![found];
+    }
     let (mut users, mut date) = (None, None);
     let mut found = Vec::new();
     for (_, row) in text.lines() {
@@ -293,6 +573,9 @@ fn results(text: &Text) -> Vec<Achieved> {
                 product: product.to_owned(),
                 users,
                 date: date.clone(),
+                release: None,
+                cpus: None,
+                remarks: Row::new(),
             })
         });
         found.extend(achieved.flatten());
@@ -342,6 +625,57 @@ mod tests {
             &[("main", day, "scan", 3.0), ("main", day, "load", 4.0)],
         );
         check("time,step,value\n1767571200,scan,3\n", &[("series", day, "scan", 3.0)]);
+        // Words are remarks, dates are of any form, gaps are no values.
+        check(
+            "time,commit,branch,metric1,metric2\n2026.01.05 1:00:00 +0100,aaa0,main,7,NA\n\
+             2026.01.06 7:30:00 -0500,17,main,8,10.23\n",
+            &[
+                ("series", day, "metric1", 7.0),
+                ("series", next, "metric1", 8.0),
+                ("series", next, "metric2", 10.23),
+            ],
+        );
+        check(
+            "When;\"Query; of the day\"\n05.01.2026;3\nTue Jan 6 12:30:00 2026 +0000;4\n",
+            &[
+                ("series", day, "Query; of the day", 3.0),
+                ("series", next, "Query; of the day", 4.0),
+            ],
+        );
+        check(
+            "date,branch,tps\n20260105,main,3\n20260105,next,4\n",
+            &[("main", day, "tps", 3.0), ("next", day, "tps", 4.0)],
+        );
+        check(
+            "date,test,mean,stddev,unit\n2026-01-05,scan,3,0.5,tps\n",
+            &[("series", day, "scan", 3.0)],
+        );
+        let four = [
+            ("series", day, "scan", 3.0),
+            ("series", day, "load", 4.0),
+            ("series", next, "scan", 5.0),
+        ];
+        let scans = [four[0], four[2]];
+        check("{\"2026-01-05\": {\"load\": 4, \"scan\": 3}}", &[four[1], four[0]]);
+        check("{\"scan\": {\"2026-01-05\": 3, \"2026-01-06T12:30Z\": 5}}", &scans);
+        check("{\"scan\": [[1767571200, 3], [1767702600000, 5]]}", &scans);
+        check(
+            "{\"name\": \"scan\", \"points\": [{\"t\": \"2026-01-05\", \"value\": 3},\n\
+             {\"t\": \"2026-01-06 12:30:00.25\", \"value\": 5}]}",
+            &scans,
+        );
+        check(
+            "{\"date\": \"2026-01-05\", \"metrics\": {\"scan\": 3, \"load\": null}}\n\
+             {\"date\": \"2026-01-06 12:30\", \"metrics\": {\"scan\": 5, \"load\": null}}\n",
+            &scans,
+        );
+        check("{\"date\": [1767571200, 1767702600], \"scan\": [3, 5]}", &scans);
+        check(
+            "window.DATA = {\"entries\": {\"Benchmark\": [{\"commit\": {\"id\": \"a\"},\n\
+             \"date\": 1767571200000, \"benches\": [{\"name\": \"scan\", \"value\": 3},\n\
+             {\"name\": \"load\", \"value\": 4}]}]}};\n",
+            &four[..2],
+        );
     }
 
     #[test]
@@ -350,11 +684,15 @@ mod tests {
             let fault = of(content).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
-        check("day,value\n1,2\n", "no column `date`");
+        check("day,value\n1,2\n", "`1` is no date");
+        check("night,value\n1,2\n", "no column `date`");
+        check("date,value\n01/02/2026,2\n", "`01/02/2026` is no date");
         check("date,value\nyesterday,2\n", "line 2, column 1: `yesterday` is no date");
         check("date,value\n2026-01-05,-2\n", "line 2, column 2: `-2` under `value` is below zero");
         check("date,value\n2026-01-05\n", "1 cell for 2 columns");
-        check("[{\"date\": \"2026-01-05\"}]", "missing field `value`");
+        check("[{\"date\": \"2026-01-05\"}]", "no column of values");
+        check("[{\"date\": \"2026-01-05\", \"value\": -2}]", "is below zero");
+        check("{\"date\": ", "expected JSON");
     }
 }
 
@@ -383,6 +721,13 @@ mod hammerdb_tests {
         check(
             "[\n \"63E9\",\n \"2026-02-13 09:36:49\",\n \"8 Active Virtual Users configured\",\n\
              \"TEST RESULT : System achieved 31214 NOPM from 71879 PostgreSQL TPM\"\n]\n",
+        );
+        check(
+            "{\"job\": {\"database\": \"PostgreSQL\", \"release\": \"17.6\",\n\
+             \"timestamp\": \"2026-02-13 09:36:49\"}, \"system\": {\"cpucount\": \"96\"},\n\
+             \"benchmark_config\": {\"virtual_users\": 8}, \"result\": {\"nopm\": 31214,\n\
+             \"tpm\": 71879}, \"response_times\": {\"rows\": [{\"name\": \"NEWORD\",\n\
+             \"calls\": 7, \"p95_ms\": 3.182}]}}",
         );
     }
 }

@@ -153,7 +153,7 @@ pub fn parse_table(text: &Text) -> Result<RateTable> {
     let mut table = RateTable::default();
     for (line, row) in text.lines() {
         let trimmed = row.trim();
-        if trimmed.is_empty() || is_heads(trimmed) || is_heading(trimmed) {
+        if trimmed.is_empty() || is_heading(trimmed, table.rows.is_empty()) {
             continue;
         }
         if let Some(baseline) = trimmed.strip_prefix("Relative to:") {
@@ -222,19 +222,29 @@ fn check_cell(
     }
 }
 
-/// True for `col-1 col-2 …`, `db_1 db_2 …`, also with a heading of the author before or after.
-fn is_heads(line: &str) -> bool {
-    let words = line.split(['\t', ',']).map(str::trim).filter(|word| !word.is_empty());
-    let head = |word: &str| {
-        let number = word.strip_prefix("col-").or_else(|| word.strip_prefix("db_"));
-        number.is_some_and(|number| number.parse::<u32>().is_ok())
-    };
-    words.clone().any(head) && words.clone().all(is_word)
-}
-
-/// True for the author's headings between rows: `- point queries`.
-fn is_heading(line: &str) -> bool {
-    line.starts_with("- ") || line.starts_with('#')
+/// True for heads (`col-1 col-2 …`, or the author's own above the first row), and for the author's
+/// headings between rows: `- point queries`, `== WRITES ==`. A name without numbers is none: its row
+/// was cut.
+fn is_heading(line: &str, first: bool) -> bool {
+    if line.starts_with("- ") || line.starts_with('#') {
+        return true;
+    }
+    let is_legend = legend(line).is_some() || line.starts_with("Relative to:");
+    if is_legend || line.contains("_range=") {
+        return false;
+    }
+    let mut cells = line.split(['\t', ',']).map(str::trim).filter(|cell| !cell.is_empty());
+    let words = cells.clone().all(is_word);
+    if cells.any(|cell| cell.starts_with("col-") || cell.starts_with("db_")) {
+        return words;
+    }
+    if line.contains(['\t', ',']) {
+        return words && first;
+    }
+    // Without a separator it is no row, unless it was cut within the first number or the name.
+    let decorated = !line.starts_with(char::is_alphanumeric) || line.ends_with(':');
+    let is_name = line.contains(|c: char| c.is_lowercase()) && !line.contains(' ');
+    is_word(line) && (decorated || !is_name)
 }
 
 /// Reads a row; the name is last in TSV, first in CSV.
@@ -282,13 +292,18 @@ fn rate_row(text: &Text, line: usize, row: &str, columns: usize) -> Result<RateR
     Ok(RateRow { line, step, target: None, cells, first, remark })
 }
 
-/// Takes remarks after values off: `0.97 noisy` is 0.97, with the remark `col-2: noisy`.
+/// Takes remarks beside values off: `0.97 noisy` and `0.97*` are 0.97, with the remarks
+/// `col-2: noisy` and `col-2: *`. What may change the number (`12k`, `1,5`) is no remark.
 fn remarks_in(cells: &mut [String], columns: usize, separator: char) -> String {
+    const MARKS: &[char] = &['*', '~', '?', '!', '(', ')', '[', ']', '<', '>', '=', '#', '^', '†'];
+    let is_mark = |c: char| c.is_whitespace() || MARKS.contains(&c);
     let first = usize::from(separator != '\t');
     let mut remarks = Vec::new();
     for (place, cell) in cells.iter_mut().skip(first).take(columns).enumerate() {
-        let Some((value, words)) = cell.split_once(char::is_whitespace) else { continue };
-        if cells::number(value).is_some() && is_word(words) {
+        let begin = cell.trim_start_matches(['*', '~']);
+        let Some((value, _)) = begin.split_once(is_mark).or(Some((begin, ""))) else { continue };
+        let words = cell.replacen(value, "", 1);
+        if cells::number(value).is_some() && !words.is_empty() && is_word(&words) {
             remarks.push(format!("col-{}: {}", place + 1, words.trim()));
             *cell = value.to_owned();
         }
@@ -332,7 +347,7 @@ pub fn parse_unnamed(text: &Text) -> Result<RateTable> {
     let mut table = RateTable::default();
     let columns = columns_of(text.first());
     for (line, row) in text.lines() {
-        if row.trim().is_empty() || is_heading(row.trim()) {
+        if row.trim().is_empty() || is_heading(row.trim(), false) {
             continue;
         }
         push_row(text, rate_row(text, line, row, columns)?, &mut table)?;
@@ -814,6 +829,13 @@ mod tests {
         assert_eq!(table.rows[0].cells, ["100", "90"]);
         assert_eq!(table.rows[0].remark, "col-2: noisy disk");
         assert_eq!(columns_in(&table.rows[0].remark), [2]);
+        let text_of = "col-1 : x.a.pk1\ncol-2 : x.b.pk1\n\nPG 15\tPG 16\tmicrobenchmark\nPOINTS\n\
+            100*\t~90 (noisy)\tpoint-query_range=100\n--- scans ---\n7\t8?\tscan_range=100\n\
+            == writes\nThen writes:\n5\t12k\tinsert_range=100\n";
+        let table = parse_table(&text(text_of)).unwrap();
+        let cells: Vec<&[String]> = table.rows.iter().map(|row| row.cells.as_slice()).collect();
+        assert_eq!(cells, [["100", "90"], ["7", "8"], ["5", "12k"]]);
+        assert_eq!(table.rows[0].remark, "col-1: *; col-2: ~ (noisy)");
     }
 
     #[test]

@@ -216,6 +216,7 @@ pub fn parse_builds(text: &Text) -> Result<Vec<ListedBuild>> {
     let mut algorithms: Vec<String> = Vec::new();
     // Width of a table among several side by side; 0 for a single one.
     let mut width = 0;
+    let mut begins: Vec<usize> = Vec::new();
     for (line, row) in text.lines() {
         let trimmed = row.trim();
         if trimmed.is_empty() || trimmed.starts_with('*') || trimmed.ends_with(':') {
@@ -223,6 +224,13 @@ pub fn parse_builds(text: &Text) -> Result<Vec<ListedBuild>> {
         }
         if is_build_heads(row) {
             width = side_by_side(row);
+            begins = row.match_indices('M').map(|(begin, _)| begin).collect();
+            begins.retain(|begin| row[..*begin].ends_with(char::is_whitespace) || *begin == 0);
+            if width > 0 && algorithms.len() != begins.len() {
+                let (tables, names) = (begins.len(), algorithms.len());
+                let why = format!("{tables} tables side by side, but {names} names above them");
+                return Err(text.malformed(line, why));
+            }
             continue;
         }
         if trimmed.starts_with(char::is_alphabetic) {
@@ -237,9 +245,14 @@ pub fn parse_builds(text: &Text) -> Result<Vec<ListedBuild>> {
             row.split_whitespace().collect()
         };
         let several = width > 0 && algorithms.len() > 1;
-        let parts: Vec<&[&str]> =
-            if several { cells.chunks(width).collect() } else { vec![cells.as_slice()] };
-        for (place, cells) in parts.into_iter().enumerate() {
+        let parts: Vec<Vec<&str>> = match several {
+            true if row.contains('\t') || cells.len() >= width * begins.len() => {
+                cells.chunks(width).map(<[&str]>::to_vec).collect()
+            }
+            true => beneath(row, &begins),
+            false => vec![cells],
+        };
+        for (place, cells) in parts.iter().enumerate() {
             if several && cells.iter().all(|cell| cell.is_empty()) {
                 continue;
             }
@@ -248,6 +261,18 @@ pub fn parse_builds(text: &Text) -> Result<Vec<ListedBuild>> {
         }
     }
     if builds.is_empty() { Err(text.cut_short("the first row of builds")) } else { Ok(builds) }
+}
+
+/// The words of a row for each table that begins at one of these places. A number ends beneath its
+/// head or right of it, so that the rows of a short table may be missing.
+fn beneath<'a>(row: &'a str, begins: &[usize]) -> Vec<Vec<&'a str>> {
+    let mut parts = vec![Vec::new(); begins.len()];
+    for word in row.split_whitespace() {
+        let end = word.as_ptr() as usize - row.as_ptr() as usize + word.len();
+        let place = begins.iter().rposition(|begin| *begin < end).unwrap_or(0);
+        parts[place].push(word);
+    }
+    parts
 }
 
 /// The width of tables side by side, from heads that repeat, with an empty column between them; 0
@@ -573,6 +598,11 @@ mod tests {
             "a                  b\nM cons secs size (MB)  M cons secs size (MB)\n\
              8  32  27.0  234   8  32  23.1  117\n16 32  50.4  234\n",
         );
+        let short = "a                  b\nM cons secs size (MB)  M cons secs size (MB)\n";
+        let builds = parse_builds(&text(&format!("{short}                       8  32 1.5  1\n")));
+        assert_eq!(builds.unwrap()[0].algorithm, "b");
+        let fault = parse_builds(&text(&short.replacen("                  ", " ", 1))).unwrap_err();
+        assert!(fault.to_string().contains("2 tables side by side, but 1 name"), "{fault}");
     }
 
     #[test]
