@@ -1,7 +1,7 @@
 //! Carries out the first events of a step by its first client, and sends the answers to what they
 //! read.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use crate::connection::{Connection, Connector};
 use crate::control_channel::{ControlChannel, DriverEvent, LabGone, Stop};
 use crate::loaders;
 use crate::request::DriverRequest;
+use crate::script::explain;
 use rqps_model::dialect::Dialect;
 use rqps_model::row_digest::{
     AnswerReply, OrderDigest, OrderRecord, RowDigest, RowsRecord, StatementAnswer, StepAnswers,
@@ -430,17 +431,25 @@ impl AnswerKeeper {
         };
         let (bound, values) = (values, values.iter().map(text).collect());
         let is_asked = is_fast && place.is_first && result.is_ok();
-        let plan = if is_asked { self.plan(read, call, bound) } else { None };
+        let mut work = BTreeMap::new();
+        let plan = match self.dialect {
+            Dialect::Postgres if is_asked => self.plan(read, call, bound),
+            Dialect::Sqlite if is_asked => {
+                work = self.inner.work(read, bound);
+                let counts: Vec<String> =
+                    work.iter().map(|(name, count)| format!("{name} {count}")).collect();
+                let plan = explain::explain_one(self.dialect, read, &mut self.inner).ok();
+                plan.map(|plan| format!("{plan}\n{}", counts.join(", ")))
+            }
+            _ => None,
+        };
         let statement = place.statement;
-        self.found.answers.push(StatementAnswer { statement, values, reply, plan });
+        self.found.answers.push(StatementAnswer { statement, values, reply, plan, work });
         result
     }
 
     /// The plan of a statement with the work that it did, on Postgres.
     fn plan(&mut self, read: &str, call: Call<'_>, values: &[Value<'_>]) -> Option<String> {
-        if self.dialect != Dialect::Postgres {
-            return None;
-        }
         let explained = self.statement(call).and_then(|it| it.explained);
         let sql = format!("{EXPLAIN} {read}");
         let call = instead(call, &sql, explained)?;

@@ -1,6 +1,7 @@
 //! A client's connection to any DBMS. An enum, not a trait: the loop pays one predictable branch
 //! per statement.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -503,6 +504,13 @@ impl Connection {
             Connection::Recorded(recorded) => recorded.inner().sql_state(),
             Connection::Postgres(_) | Connection::Sqlite(_) | Connection::Fake(_) => None,
         }
+    }
+
+    /// Executes a text once more for the work that it does, which only SQLite tells.
+    pub fn work(&mut self, sql: &str, values: &[Value<'_>]) -> BTreeMap<String, u64> {
+        let Connection::Sqlite(connection) = self else { return BTreeMap::new() };
+        let work = connection.work(sql, values.iter().map(sqlite_value)).unwrap_or_default();
+        work.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
     }
 
     /// Executes one text and returns its rows as text. Not for measured statements.

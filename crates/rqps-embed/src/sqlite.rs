@@ -67,7 +67,16 @@ functions! {
     sqlite3_column_int64: fn(*mut ffi::sqlite3_stmt, c_int) -> i64;
     sqlite3_column_text: fn(*mut ffi::sqlite3_stmt, c_int) -> *const u8;
     sqlite3_column_bytes: fn(*mut ffi::sqlite3_stmt, c_int) -> c_int;
+    sqlite3_stmt_status: fn(*mut ffi::sqlite3_stmt, c_int, c_int) -> c_int;
 }
+
+/// What SQLite counts of each statement. Versions that do not know one return 0.
+const WORK: [(&str, c_int); 4] = [
+    ("fullscan_step", ffi::SQLITE_STMTSTATUS_FULLSCAN_STEP),
+    ("sort", ffi::SQLITE_STMTSTATUS_SORT),
+    ("autoindex", ffi::SQLITE_STMTSTATUS_AUTOINDEX),
+    ("vm_step", ffi::SQLITE_STMTSTATUS_VM_STEP),
+];
 
 /// A version of SQLite, ready to open databases.
 pub struct Sqlite {
@@ -292,6 +301,24 @@ impl SqliteConnection {
         // SAFETY: compiled by the caller and not kept.
         unsafe { (self.sqlite.functions.sqlite3_finalize)(prepared.handle) };
         executed
+    }
+
+    /// Executes a text with these values, forgets its rows and returns the work that it did.
+    pub fn work<'a>(
+        &mut self,
+        sql: &str,
+        values: impl ExactSizeIterator<Item = SqliteValue<'a>>,
+    ) -> Result<Vec<(&'static str, u64)>, SqliteError> {
+        let Prepared { handle, columns } = self.compile(sql)?;
+        let functions = &self.sqlite.functions;
+        let executed = self.bind(handle, values).and_then(|()| self.run(handle, columns, None));
+        // SAFETY: compiled above, and finalised once, after the last look at its counters.
+        let work = WORK.map(|(name, counter)| unsafe {
+            (name, (functions.sqlite3_stmt_status)(handle, counter, 0).max(0) as u64)
+        });
+        // SAFETY: the same.
+        unsafe { (functions.sqlite3_finalize)(handle) };
+        executed.map(|_| work.to_vec())
     }
 
     /// Runs one statement given as text and returns its rows as text.
@@ -590,6 +617,20 @@ mod tests {
             assert_eq!(rows, [vec![Some(version)]], "the library answers for itself");
         }
         round_trip(Sqlite::load(Path::new("libsqlite3.so.0")).unwrap());
+    }
+
+    #[test]
+    fn the_work_of_a_statement_is_counted() {
+        let (_folder, mut connection) = open(Sqlite::compiled_in());
+        connection.simple("CREATE TABLE t (id INTEGER PRIMARY KEY, a)").unwrap();
+        connection.simple("INSERT INTO t (a) VALUES (7), (7), (8)").unwrap();
+        let mut steps = |sql: &str| {
+            let work = connection.work(sql, [SqliteValue::Int(1)].into_iter()).unwrap();
+            work.iter().find(|(name, _)| *name == "fullscan_step").unwrap().1
+        };
+        assert_eq!(steps("SELECT * FROM t WHERE id = ?"), 0);
+        assert_eq!(steps("SELECT * FROM t WHERE a = ?"), 2);
+        assert!(connection.work("SELECT", [].into_iter()).is_err());
     }
 
     #[test]

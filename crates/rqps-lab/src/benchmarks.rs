@@ -53,7 +53,12 @@ pub fn driver_parts() -> Vec<&'static DriverPart> {
 pub fn named(name: &str) -> Result<&'static BenchmarkSpec, String> {
     ALL.into_iter().find(|spec| spec.name == name).ok_or_else(|| {
         let known = ALL.map(|spec| spec.name).join(", ");
-        format!("run the benchmark `{name}`: no such benchmark (known: {known})")
+        let of_file = [(".sql", "pgbench"), (".lua", "lua"), (".toml", "sql")];
+        let of_file = of_file.iter().find(|(end, _)| name.ends_with(end));
+        let hint = of_file.map_or_else(String::new, |(_, front)| {
+            format!("\nhint: this file is run by --bench {front}:{name}")
+        });
+        format!("run the benchmark `{name}`: no such benchmark (known: {known}){hint}")
     })
 }
 

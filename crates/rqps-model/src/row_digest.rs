@@ -1,5 +1,7 @@
 //! Checksums of rows in bounded memory, with which two results are compared without keeping them.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -482,10 +484,13 @@ pub struct StatementAnswer {
     pub values: Vec<Option<String>>,
     /// What came back.
     pub reply: AnswerReply,
-    /// The plan with the work that it did (EXPLAIN (ANALYZE, BUFFERS)), of a fast statement on
-    /// Postgres, after the load.
+    /// The plan with the work that it did, of a fast statement on Postgres (EXPLAIN (ANALYZE,
+    /// BUFFERS)) and SQLite, after the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
+    /// What SQLite counted of it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub work: BTreeMap<String, u64>,
 }
 
 /// What a server replied.

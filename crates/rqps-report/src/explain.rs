@@ -198,10 +198,10 @@ fn plans(step: &StepComparison) -> Vec<Block> {
 
 /// True for a counter of blocks or rows that statements looked at.
 fn is_work(counter: &str) -> bool {
-    const BLOCKS_AND_ROWS: [&str; 13] = [
+    const BLOCKS_AND_ROWS: [&str; 15] = [
         "blks_hit", "blks_read", "tup_returned", "tup_fetched", "tup_read", "tup_fetch",
         "idx_scan", "handler_read_", "rows_read", "rows_tmp_read", "pool_read_requests",
-        "pages_read", "fullscan_step",
+        "pages_read", "fullscan_step", "vm_step", "autoindex",
     ];
     let name = counter.to_lowercase();
     BLOCKS_AND_ROWS.iter().any(|part| name.contains(part))
@@ -217,7 +217,9 @@ fn other_work(targets: &[TargetResult], counters: &[Vec<MovedCounter>]) -> Vec<B
     };
     let Some(baseline) = targets.first().and_then(plans) else { return Vec::new() };
     let mut blocks = Vec::new();
-    for (target, moved) in targets.iter().zip(counters).skip(1) {
+    for (place, target) in targets.iter().enumerate().skip(1) {
+        let mut moved = counters.get(place).cloned().unwrap_or_default();
+        moved.extend(worked(&targets[0], target));
         let far = |it: &&MovedCounter| {
             let (small, large) = (it.baseline.min(it.target), it.baseline.max(it.target));
             is_work(&it.name) && large >= 1.0 && large >= OTHER_WORK_LEAST * small
@@ -232,7 +234,7 @@ fn other_work(targets: &[TargetResult], counters: &[Vec<MovedCounter>]) -> Vec<B
             let hint = if analyzed.is_empty() {
                 "EXPLAIN ANALYZE of the statement on both servers shows where."
             } else {
-                "EXPLAIN (ANALYZE, BUFFERS) after the load:"
+                "The plans with their work, after the load:"
             };
             blocks.push(Block::Paragraph(format!(
                 "{} does other work with the same plans. Per operation: {}. {hint}",
@@ -243,6 +245,30 @@ fn other_work(targets: &[TargetResult], counters: &[Vec<MovedCounter>]) -> Vec<B
         }
     }
     blocks
+}
+
+/// What both counted of the first executions of their statements, means per statement.
+fn worked(baseline: &TargetResult, target: &TargetResult) -> Vec<MovedCounter> {
+    let works = |target: &TargetResult| -> Vec<BTreeMap<String, u64>> {
+        let found = target.samples.iter().find_map(|sample| sample.record.answers.as_ref());
+        let works = found.into_iter().flat_map(|found| &found.answers).map(|it| it.work.clone());
+        works.filter(|work| !work.is_empty()).collect()
+    };
+    let (of_baseline, of_target) = (works(baseline), works(target));
+    let pairs = of_baseline.len().min(of_target.len());
+    let names = of_baseline.first().into_iter().flat_map(BTreeMap::keys);
+    let mean = |works: &[BTreeMap<String, u64>], name: &String| {
+        let counts = works.iter().take(pairs).filter_map(|work| work.get(name));
+        counts.sum::<u64>() as f64 / pairs as f64
+    };
+    names
+        .filter(|_| pairs > 0)
+        .map(|name| MovedCounter {
+            name: name.clone(),
+            baseline: mean(&of_baseline, name),
+            target: mean(&of_target, name),
+        })
+        .collect()
 }
 
 /// The plans of both with the work that they did, of the first statements of which that differs.
@@ -530,12 +556,30 @@ mod tests {
             let (rows, warnings) = (RowsRecord::default(), Vec::new());
             let reply = AnswerReply::Rows { rows, repeats: None, order: None, warnings };
             let plan = plan.map(str::to_owned);
-            let answer = StatementAnswer { statement: 0, values: Vec::new(), reply, plan };
+            let answer = StatementAnswer {
+                statement: 0,
+                values: Vec::new(),
+                reply,
+                plan,
+                work: Default::default(),
+            };
             let (answers, statements) = (vec![answer], vec!["SELECT\n 1".to_owned()]);
             record.answers = Some(StepAnswers { answers, statements, note: None });
             let samples = vec![Measurement::of(Arc::new(record))];
             TargetResult { samples, ..TargetResult::none(label) }
         };
+        let scanned = |label: &str, rows: u64| {
+            let mut target = target(label, None);
+            let mut record = StepRecord::clone(&target.samples[0].record);
+            let answers = &mut record.answers.as_mut().unwrap().answers;
+            answers[0].work.insert("fullscan_step".to_owned(), rows);
+            record.outcome.plans.insert("statement 1".to_owned(), "SCAN t".to_owned());
+            target.samples = vec![Measurement::of(Arc::new(record))];
+            target
+        };
+        let said = other_work(&[scanned("A", 99), scanned("B", 9)], &[]);
+        let [Block::Paragraph(said)] = &said[..] else { panic!("{said:?}") };
+        assert!(said.contains("Per operation: 99 → 9 fullscan_step."), "{said}");
         let (one, other) = ("Scan\n  Buffers: shared hit=9", "Scan\n  Buffers: shared hit=2");
         let shown = analyzed(&target("A", Some(one)), &target("B", Some(other)));
         let [Block::Fold(fold)] = &shown[..] else { panic!("{shown:?}") };

@@ -545,7 +545,13 @@ mod replies_tests {
     }
 
     fn given(sql: &str, reply: AnswerReply) -> StepAnswers {
-        let answer = StatementAnswer { statement: 0, values: Vec::new(), reply, plan: None };
+        let answer = StatementAnswer {
+            statement: 0,
+            values: Vec::new(),
+            reply,
+            plan: None,
+            work: Default::default(),
+        };
         StepAnswers { answers: vec![answer], statements: vec![sql.to_owned()], note: None }
     }
 
@@ -643,7 +649,13 @@ mod replies_tests {
         for (answers, rows) in [(&mut one, "2"), (&mut other, "3")] {
             let reply = reply_of(&[rows], &[]);
             let plan = None;
-            answers.answers.push(StatementAnswer { statement: 1, values: Vec::new(), reply, plan });
+            answers.answers.push(StatementAnswer {
+                statement: 1,
+                values: Vec::new(),
+                reply,
+                plan,
+                work: Default::default(),
+            });
         }
         assert_eq!(weights(&one, &other), []);
     }

@@ -494,7 +494,8 @@ fn failed_steps(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> 
     let mut reasons: Vec<(String, Vec<String>, usize)> = Vec::new();
     for step in &evidence.comparison.steps {
         for failure in &step.targets[target].failures {
-            let why = status_text(&failure.status);
+            // A hint stands on a line of its own.
+            let why = status_text(&failure.status).replace('\n', "; ");
             let place = reasons.iter().position(|(other, _, _)| *other == why);
             let place = place.unwrap_or_else(|| {
                 reasons.push((why, Vec::new(), 0));

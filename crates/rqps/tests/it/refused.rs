@@ -78,6 +78,15 @@ fn what_leads_nowhere_is_told_on_a_busy_host_and_leaves_nothing() {
 }
 
 #[test]
+fn a_file_in_place_of_a_benchmark_is_told_what_runs_it() {
+    let scene = Scene::new();
+    for (file, front) in [("q.sql", "pgbench"), ("oltp.lua", "lua"), ("shop.toml", "sql")] {
+        let words = ["plan", "sqlite", "b=sqlite", "--bench", file];
+        scene.refused(&words, &format!("hint: this file is run by --bench {front}:{file}"));
+    }
+}
+
+#[test]
 fn a_server_that_does_not_answer_is_told_before_the_first_block() {
     let scene = Scene::new();
     // Nothing listens at a port that was free a moment ago.

@@ -1828,6 +1828,8 @@ const CASES: &[Case] = &[
     (Kind::DiscardedBlock, |runs| runs[1].0.status = Status::Discarded("spin 1.31".into()),
         "set/b01-2-mysql-8.0.33: discarded with its block: spin 1.31"),
     (Kind::FailedStep, |runs| runs[1].1[0].status = Status::Running, "ended without a status"),
+    (Kind::FailedStep, |runs| runs[1].1[0].status = Status::Failed("full\nhint: fewer".into()),
+        "failed: full; hint: fewer"),
     (Kind::MissingStep, |runs| runs.iter_mut().filter(|run| run.0.key.label == NEW)
         .for_each(|run| run.1.truncate(2)),
         "not measured, while another target was (update-index)"),
@@ -1973,7 +1975,13 @@ fn answer(runs: &mut [(RunRecord, Vec<StepRecord>)], codes: [&str; 2]) {
 }
 
 fn answered(sql: &str, reply: AnswerReply) -> StepAnswers {
-    let answer = StatementAnswer { statement: 0, values: Vec::new(), reply, plan: None };
+    let answer = StatementAnswer {
+        statement: 0,
+        values: Vec::new(),
+        reply,
+        plan: None,
+        work: Default::default(),
+    };
     StepAnswers { answers: vec![answer], statements: vec![sql.to_owned()], note: None }
 }
 
