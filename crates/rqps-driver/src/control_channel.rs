@@ -275,6 +275,9 @@ pub enum DriverEvent {
         /// CPU time of the driver process.
         client_cpu: CpuTime,
     },
+    /// The kernel ends this process with the lab, also while it stands still. Sent if the lab may
+    /// stop it, which it does not before.
+    Bound,
     /// All clients are connected and prepared. Sent if the request asks for it: the driver waits
     /// for a line before the first event, so that the lab can read counters of the server.
     Prepared,

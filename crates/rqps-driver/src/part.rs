@@ -210,6 +210,10 @@ pub fn main(
         control.watch_host();
     }
     let places = request.as_ref().ok().and_then(|request| request.places.clone());
+    if request.as_ref().is_ok_and(|request| request.standstill.is_some()) {
+        // Without a lab, the end of the input ends this process.
+        let _ = control.send(&DriverEvent::Bound);
+    }
     let ending = end(request.map(|request| carry_out(&request, parts, &mut control)), &mut control);
     if let Some(places) = places {
         places.clear();

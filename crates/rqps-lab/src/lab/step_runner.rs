@@ -293,6 +293,13 @@ impl StepRunner<'_> {
         }
     }
 
+    /// The driver may take its turn.
+    fn driver_started(&self, driver: Option<u32>) {
+        if let Some(participant) = &self.participant {
+            participant.driver_started(driver);
+        }
+    }
+
     /// Carries out a step.
     ///
     /// # Errors
@@ -316,9 +323,6 @@ impl StepRunner<'_> {
         let is_profiled = self.call_graph.is_some() && workload.profile_hertz.is_some();
         let waits = server_pid.filter(|_| is_profiled).map(Waits::before_clients);
         let mut driver = self.drivers(&request, shared)?;
-        if let Some(participant) = &self.participant {
-            participant.driver_started(driver.pid());
-        }
         observers.add(Box::new(CpuEventObserver::new(server_pid, driver.pid())));
         self.profile(&driver, waits, &mut observers);
         let targets = self.participant.as_ref().map_or(1, TurnParticipant::targets);
@@ -329,6 +333,7 @@ impl StepRunner<'_> {
         for _ in 0..MESSAGES_MOST {
             match self.next(&mut driver, patience)? {
                 DriverEvent::Warming | DriverEvent::Waiting { .. } => {}
+                DriverEvent::Bound => self.driver_started(driver.pid()),
                 DriverEvent::Prepared => {
                     observers.edge(Edge::Prepared, self.control);
                     driver.go_on()?;

@@ -171,6 +171,16 @@ fn a_driver_that_is_to_pause_waits_for_a_line() {
 }
 
 #[test]
+fn a_driver_that_may_be_stopped_says_first_that_it_ends_with_the_lab() {
+    let page = rqps_host::shared_memory::SharedPage::create().unwrap();
+    let mut job = fake(script(measure(vec![point_query()], false)));
+    job.standstill = Some(page.path().to_owned());
+    assert_eq!(run(&job).first(), Some(&DriverEvent::Bound));
+    job.standstill = None;
+    assert_eq!(run(&job).first(), Some(&DriverEvent::Warming));
+}
+
+#[test]
 fn a_line_that_is_no_job_is_answered_with_what_is_wrong() {
     let messages = talk("{\"version\":1}");
     assert!(fault(&messages).contains("dialect"), "{messages:?}");
