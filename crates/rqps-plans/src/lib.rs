@@ -20,4 +20,4 @@ pub use self::rehearsal::{Condition, PlanNode, Statement, each_chunk, statements
 pub use self::rehearsal::{
     Judged, PlanError, Planner, PrivatePlace, Rehearsal, Report, SourceFiles, Tell, judge,
 };
-pub use self::report::{html, json, text};
+pub use self::report::{cut, framed, html, json, text};

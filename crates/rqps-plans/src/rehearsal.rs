@@ -78,6 +78,8 @@ pub struct Rehearsal {
     pub new: Box<dyn Planner>,
     /// The source itself, where it explains.
     pub source: Option<Box<dyn Planner>>,
+    /// What the source has and the new version does not take: settings, objects.
+    pub preflight: Vec<String>,
     /// What the reader must know: what was left out, and what it means.
     pub notes: Vec<String>,
     /// Objects that only one version could make: statements that need them are not judged.
@@ -93,6 +95,9 @@ pub struct Judged {
     pub text: String,
     /// Where it is from.
     pub origin: String,
+    /// The step of a workload file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
     /// Its share of the time that the source spends.
     pub share: Option<f64>,
     /// What changes.
@@ -129,6 +134,9 @@ pub struct Report {
     pub old: String,
     /// The new version.
     pub new: String,
+    /// What the source has and the new version does not take.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preflight: Vec<String>,
     /// What the reader must know.
     pub notes: Vec<String>,
     /// In their own order.
@@ -186,9 +194,11 @@ pub fn judge(
     }
     let mut notes = rehearsal.notes.clone();
     notes.extend(rehearsal.lacking.iter().cloned());
+    notes.retain(|note| !rehearsal.preflight.contains(note));
     Ok(Report {
         old: rehearsal.old_name.clone(),
         new: rehearsal.new_name.clone(),
+        preflight: rehearsal.preflight.clone(),
         notes,
         statements: judged,
     })
@@ -199,6 +209,7 @@ fn judge_one(statement: &Statement, rehearsal: &mut Rehearsal) -> Result<Judged>
         number: statement.number,
         text: statement.text.clone(),
         origin: statement.origin.clone(),
+        step: statement.step.clone(),
         share: statement.share,
         method: rehearsal.old.method(statement),
         ..Judged::default()
@@ -472,6 +483,8 @@ pub struct Statement {
     pub text: String,
     /// Where it is from: a file and a line, or a list of the server.
     pub origin: String,
+    /// The step of a workload file.
+    pub step: Option<String>,
     /// Its share of the time that the source spends, from 0 to 1.
     pub share: Option<f64>,
 }
@@ -531,7 +544,8 @@ pub fn statements_of(path: &Path, dialect: Dialect, found: &mut Vec<Statement>) 
         let origin = format!("{}:{line}", path.display());
         let text = String::from_utf8(text)
             .with_context(|| format!("read {origin}: the statement is not UTF-8"))?;
-        found.push(Statement { number: found.len() + 1, text, origin, share: None });
+        let number = found.len() + 1;
+        found.push(Statement { number, text, origin, ..Statement::default() });
         Ok(())
     })
 }
@@ -709,6 +723,7 @@ mod tests {
             new: Box::new(Fixed(new)),
             source: Some(Box::new(Fixed(source))),
             notes: Vec::new(),
+            preflight: Vec::new(),
             lacking: lacking.iter().map(|object| object.to_string()).collect(),
         };
         let statement =

@@ -24,7 +24,8 @@ pub fn json(report: &Report) -> serde_json::Result<String> {
 /// The report in at most twenty lines: what changes, the worst first.
 pub fn text(report: &Report) -> String {
     let mut lines = vec![summary(report)];
-    let notes: Vec<String> = report.notes.iter().take(3).map(|note| format!("! {note}")).collect();
+    let all: Vec<&String> = report.preflight.iter().chain(&report.notes).collect();
+    let notes: Vec<String> = all.iter().take(3).map(|note| format!("! {note}")).collect();
     let worst = report.worst_first();
     let with_text = worst.len() <= WITH_TEXT;
     let each = if with_text { 2 } else { 1 };
@@ -51,8 +52,8 @@ pub fn text(report: &Report) -> String {
         lines.push(format!("... and {} more: --format json, or -o DIR", worst.len() - shown));
     }
     lines.extend(notes);
-    if report.notes.len() > 3 {
-        lines.push(format!("! and {} more notes", report.notes.len() - 3));
+    if all.len() > 3 {
+        lines.push(format!("! and {} more notes", all.len() - 3));
     }
     lines.iter().map(|text| format!("{}\n", cut(&escape::line(text), WIDTH))).collect()
 }
@@ -85,7 +86,8 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn cut(text: &str, width: usize) -> String {
+/// The text in at most `width` characters.
+pub fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }
@@ -106,14 +108,10 @@ td,th,.side>div{border-color:#444}}@media(max-width:60rem){.side{grid-template-c
 /// The page: a table of all that is not the same, and the trees of each side by side.
 pub fn html(report: &Report) -> String {
     let title = escape::html(&summary(report));
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n\
-         <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head>\n\
-         <body><h1>{title}</h1>\n"
-    );
-    if !report.notes.is_empty() {
+    let mut page = String::new();
+    if !report.preflight.is_empty() || !report.notes.is_empty() {
         page.push_str("<ul>");
-        for note in &report.notes {
+        for note in report.preflight.iter().chain(&report.notes) {
             page.push_str(&format!("<li>{}</li>\n", escape::html(note)));
         }
         page.push_str("</ul>\n");
@@ -134,8 +132,16 @@ pub fn html(report: &Report) -> String {
     for one in worst {
         section(&mut page, one, report);
     }
-    page.push_str("</body></html>\n");
-    page
+    framed(&title, &page)
+}
+
+/// A page with this title, which is its first heading, and this content, both of HTML.
+pub fn framed(title: &str, content: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n\
+         <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head>\n\
+         <body><h1>{title}</h1>\n{content}</body></html>\n"
+    )
 }
 
 fn section(page: &mut String, one: &Judged, report: &Report) {
@@ -189,6 +195,7 @@ mod tests {
             number,
             text: "SELECT 1\n  FROM a <b>".to_owned(),
             origin: "q.sql:1".to_owned(),
+            step: None,
             share: None,
             class,
             method: None,
@@ -211,6 +218,7 @@ mod tests {
             let report = Report {
                 old: "postgres 15".to_owned(),
                 new: "postgres 18".to_owned(),
+                preflight: vec!["the setting a = b is gone".to_owned()],
                 notes: vec!["a note".to_owned(); 9],
                 statements: statements.collect(),
             };
@@ -234,7 +242,8 @@ mod tests {
             [(3, PlanClass::Error), (1, PlanClass::Same), (4, PlanClass::NotCovered)]
                 .map(|(number, class)| judged(number, class));
         let statements = vec![same, loaded, error, unknown, far];
-        let report = Report { old: String::new(), new: String::new(), notes: vec![], statements };
+        let (old, new, preflight) = (String::new(), String::new(), Vec::new());
+        let report = Report { old, new, preflight, notes: Vec::new(), statements };
         let order: Vec<usize> = report.worst_first().iter().map(|one| one.number).collect();
         assert_eq!(order, [3, 2, 5, 4]);
         assert!(report.has_changes() && report.has_unknowns());

@@ -148,6 +148,7 @@ pub fn prepare(
         old: Box::new(before),
         new: Box::new(after),
         source: Some(Box::new(source)),
+        preflight: Vec::new(),
         notes,
         lacking,
     })

@@ -97,7 +97,7 @@ pub fn prepare(
     place: &PrivatePlace,
     tell: &mut Tell<'_>,
 ) -> Result<Rehearsal> {
-    let (mut notes, mut lacking) = (Vec::new(), Vec::new());
+    let (mut notes, mut lacking, mut preflight) = (Vec::new(), Vec::new(), Vec::new());
     let mut own = match source {
         MysqlSource::Server { address, login, .. } => {
             if login.database.is_empty() {
@@ -122,6 +122,7 @@ pub fn prepare(
             tell("reading schema and plans of the source");
             let facts = source::facts(session, statements)?;
             notes.extend(facts.notes.iter().cloned());
+            preflight = both.refused_settings(session)?;
             both.make(&facts, &mut lacking, &mut notes)?;
             let plans = explain_source(session, statements)?;
             let mut visit = Visit { session, facts: &facts, plans: &plans, notes: &mut notes };
@@ -152,12 +153,16 @@ pub fn prepare(
         let plans = plans.into_iter().map(|(number, answer)| (number, answer.map(&plain)));
         Box::new(Answers { plans: plans.collect(), ..Answers::default() }) as Box<dyn Planner>
     });
+    // The other version makes these.
+    let of_new = lacking.iter().filter(|text| text.starts_with(&format!("{} ", after.name)));
+    preflight.extend(of_new.cloned());
     Ok(Rehearsal {
         old_name: before.name.clone(),
         new_name: after.name.clone(),
         old: Box::new(old_answers),
         new: Box::new(new_answers),
         source,
+        preflight,
         notes,
         lacking,
     })
@@ -244,6 +249,27 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
+    /// Settings that the source changed and the new version does not have, and modes of its
+    /// `sql_mode` that are gone: a server with them in its configuration does not start.
+    fn refused_settings(&mut self, source: &mut Session) -> Result<Vec<String>> {
+        let mut usual = source::variables(&mut self.old.session)?;
+        let known = source::variables(&mut self.new.session)?;
+        let mut refused = Vec::new();
+        for (name, value) in source::variables(source)? {
+            let is_usual = usual.remove(&name).is_none_or(|usual| usual == value);
+            if name == "sql_mode" {
+                for mode in value.split(',').filter(|mode| !mode.is_empty()) {
+                    if !self.new.takes_mode(mode)? {
+                        refused.push(format!("sql_mode does not take {mode} any more"));
+                    }
+                }
+            } else if !is_usual && !known.contains_key(&name) {
+                refused.push(format!("the setting {name} = {value} is gone"));
+            }
+        }
+        Ok(refused)
+    }
+
     /// Makes the source's tables, empty, and sets what it has set.
     fn make(
         &mut self,

@@ -198,6 +198,18 @@ impl Private {
         }
     }
 
+    /// True if this version has the mode of `sql_mode`. The session of the planner keeps it until
+    /// the next one.
+    pub(super) fn takes_mode(&mut self, mode: &str) -> Result<bool> {
+        self.control.check()?;
+        let sql = format!("SET SESSION sql_mode = {}", Literal::quoted(Dialect::Mysql, mode));
+        match self.planner.client.simple(&sql) {
+            Ok(_) => Ok(true),
+            Err(WireError::Server { .. }) => Ok(false),
+            Err(error) => Err(error).with_context(|| format!("set a mode of {}", self.name)),
+        }
+    }
+
     /// A file of the user's, whose database is this one. Returns what the server refuses of it.
     pub(super) fn load(&mut self, path: &Path) -> Result<Vec<String>> {
         let mut refused = Vec::new();

@@ -218,13 +218,18 @@ fn functions(session: &mut Session, wanted: &BTreeSet<String>, facts: &mut Facts
     Ok(())
 }
 
-/// Values of the settings that this version knows.
+/// Values of the settings that this version knows and plans depend on.
 pub(super) fn settings(session: &mut Session) -> Result<BTreeMap<String, String>> {
+    let mut found = variables(session)?;
+    found.retain(|name, _| SETTINGS.contains(&name.as_str()));
+    Ok(found)
+}
+
+/// Values of all settings that this version knows.
+pub(super) fn variables(session: &mut Session) -> Result<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     for row in session.rows("SHOW GLOBAL VARIABLES")? {
-        if let [Some(name), Some(value)] = row.as_slice()
-            && SETTINGS.contains(&name.as_str())
-        {
+        if let [Some(name), Some(value)] = row.as_slice() {
             found.insert(name.clone(), value.clone());
         }
     }

@@ -380,7 +380,8 @@ pub(super) fn number(row: &[Option<String>], at: usize) -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     /// Queries of rqps. Names and operators are those of the catalogue, never of another user, and
-    /// literals are read in one way.
+    /// literals are read in one way. All names of definitions are quoted: a later version may have
+    /// more reserved words, as `system_user` from 16 on.
     Catalogue,
     /// EXPLAIN of the user's statements, with the settings of the login.
     Plans,
@@ -402,6 +403,7 @@ fn settings(reading: Reading, limit_ms: u32) -> String {
             limits
                 + ", pg_catalog.set_config('search_path', 'pg_catalog', true), \
                    pg_catalog.set_config('standard_conforming_strings', 'on', true), \
+                   pg_catalog.set_config('quote_all_identifiers', 'on', true), \
                    pg_catalog.set_config('extra_float_digits', '1', true)"
         }
     }

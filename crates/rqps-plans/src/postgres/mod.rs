@@ -6,11 +6,14 @@ mod source;
 mod statistics;
 mod tree;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::postgres::hollow::{Hollow, PRIVATE, Reading, Session, cell, number, server_address};
+use crate::postgres::hollow::{
+    Hollow, PRIVATE, Reading, Row, Session, cell, number, server_address,
+};
 use crate::postgres::source::Facts;
 use crate::postgres::tree::{Variants, has_parameters};
 use crate::rehearsal::{
@@ -155,6 +158,7 @@ impl PostgresSource {
                 text: cell(&row, 0).trim().trim_end_matches(';').to_owned(),
                 origin: "pg_stat_statements".to_owned(),
                 share: Some(share),
+                ..Statement::default()
             };
             if PLANNED.contains(&statement.first_word(Dialect::Postgres).as_str()) {
                 statement.number = found.len() + 1;
@@ -223,7 +227,7 @@ pub fn prepare(
     let Ok(after) = after else { bail!("prepare the new version: its thread ended") };
     let after = after.context("prepare the new version")?;
     let mut notes = facts.notes.clone();
-    let mut lacking = Vec::new();
+    let (mut lacking, mut preflight) = (Vec::new(), after.lacking.clone());
     let mut planner = |hollow: Hollow| -> Result<HollowPlanner> {
         lacking.extend(hollow.lacking);
         for note in hollow.notes {
@@ -241,7 +245,10 @@ pub fn prepare(
             _server: Server(hollow.control),
         })
     };
-    let (before, after) = (planner(before)?, planner(after)?);
+    let (before, mut after) = (planner(before)?, planner(after)?);
+    if source.own.is_none() {
+        preflight.extend(refused_settings(&mut source.session, &mut after.session)?);
+    }
     let name = |build: &Build| format!("postgres {}", build.manifest.version);
     let old_name = match source.own {
         Some(_) => name(old),
@@ -256,9 +263,46 @@ pub fn prepare(
         old: Box::new(before),
         new: Box::new(after),
         source: Some(Box::new(SourcePlanner { source, generic, generic_session })),
+        preflight,
         notes,
         lacking,
     })
+}
+
+/// Settings of the source that the new version does not have, or whose values it does not take: a
+/// server with them in its configuration does not start. A role sees all of them as a member of
+/// `pg_read_all_settings`.
+fn refused_settings(source: &mut Session, new: &mut Session) -> Result<Vec<String>> {
+    let said = source.rows(
+        "SELECT name, setting, vartype FROM pg_settings WHERE source IN ('configuration file', \
+         'command line', 'global', 'database', 'user', 'database user') AND context <> 'internal' \
+         AND name NOT LIKE '%.%' ORDER BY name",
+    )?;
+    let known: BTreeMap<String, Row> = new
+        .rows("SELECT name, vartype, min_val, max_val, enumvals::text FROM pg_settings")?
+        .into_iter()
+        .map(|row| (cell(&row, 0).to_owned(), row))
+        .collect();
+    let mut refused = Vec::new();
+    for row in &said {
+        let (name, value) = (cell(row, 0), cell(row, 1));
+        let Some(new) = known.get(name) else {
+            refused.push(format!("the setting {name} = {value} is gone"));
+            continue;
+        };
+        let is_taken = match cell(new, 1) {
+            "enum" => cell(new, 4).trim_matches(['{', '}']).split(',').any(|it| it == value),
+            // Both versions count in the unit of the setting.
+            "integer" | "real" if cell(row, 2) == cell(new, 1) => {
+                (number(new, 2)..=number(new, 3)).contains(&number(row, 1))
+            }
+            _ => true,
+        };
+        if !is_taken {
+            refused.push(format!("the setting {name} does not take {value} any more"));
+        }
+    }
+    Ok(refused)
 }
 
 /// Gives a session the settings of the source. Returns those that this version does not take.

@@ -15,6 +15,7 @@ use crate::cli::help::{self, Shell};
 use crate::cli::hosts::{BlockArgs, CheckNodeArgs, ClearBlockArgs, HostArgs};
 use crate::cli::parts::{HOST, OrderWord, SittingArgs, WorkloadArgs, duration, number, whole};
 use crate::cli::plans::Plans;
+use crate::cli::rehearse::Rehearse;
 use crate::cli::site::{History, SiteArgs};
 use rqps_model::verdict::{AnswersRule, DataRule};
 
@@ -55,6 +56,9 @@ pub(super) enum Command {
     /// Compare the plans of statements on two versions without the data: by schema, sizes and
     /// statistics (exit code: 0 nothing changes, 1 something does, 3 something cannot be told)
     Plans(Plans),
+    /// Rehearse an upgrade: what breaks, answers differently, gets slower or faster, on one page
+    /// (exit code: 0 nothing, 1 something breaks, differs or slows, 3 something cannot be said)
+    Rehearse(Rehearse),
     /// Run a plan file, resume an interrupted result folder, or repeat a bundle
     Run(RunArgs),
     /// Pack a result folder and everything needed to repeat it into one file, for `rqps run FILE`

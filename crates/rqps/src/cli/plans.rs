@@ -24,6 +24,7 @@ use rqps_model::bounded;
 use rqps_model::build::{Build, BuildSource, Dbms, Target, Version};
 use rqps_model::dialect::Dialect;
 use rqps_model::safe_path;
+use rqps_model::sql_workload::SqlStep;
 use rqps_plans::mysql::{self, MysqlSource};
 use rqps_plans::postgres::{self, PostgresSource};
 use rqps_plans::sqlite::{self, SqliteSource};
@@ -113,15 +114,49 @@ enum Source {
 }
 
 /// The source, and both versions.
-struct Sides {
+pub(super) struct Sides {
     source: Source,
-    old: Target,
-    new: Target,
+    pub old: Target,
+    pub new: Target,
+    /// The words of both targets.
+    targets: [String; 2],
+}
+
+/// The plans of both versions.
+pub(super) struct Planned {
+    pub report: Report,
+    /// The words of both targets.
+    pub targets: [String; 2],
 }
 
 /// `rqps plans`.
 pub(super) fn plans(words: &Plans) -> Result<u8> {
-    let sides = sides(words)?;
+    let report = match planned(words, sides(words)?)? {
+        Ok(planned) => planned.report,
+        Err(code) => return Ok(code),
+    };
+    if let Some(folder) = &words.out {
+        safe_path::make_folder(folder).with_context(|| format!("make {}", folder.display()))?;
+        write(&report, folder)?;
+        info!("rqps: wrote {}", folder.join("plans.html").display());
+    }
+    match words.format {
+        PlansForm::Text => out!("{}", rqps_plans::text(&report).trim_end()),
+        PlansForm::Json => out!("{}", rqps_model::escape::json(&json(&report)?)),
+        PlansForm::Html => out!("{}", rqps_plans::html(&report).trim_end()),
+    }
+    Ok(match (report.has_changes(), report.has_unknowns()) {
+        (true, _) => exit::REGRESSION,
+        (false, true) => exit::NO_VERDICT,
+        (false, false) => exit::FINE,
+    })
+}
+
+/// Plans all statements on both versions; an exit code where that failed and was told.
+///
+/// # Errors
+/// The command line is wrong.
+pub(super) fn planned(words: &Plans, mut sides: Sides) -> Result<Result<Planned, u8>> {
     let dialect = sides.old.dbms.dialect();
     let mut files = SourceFiles { schema: words.schema.clone(), data: words.data.clone() };
     let mut statements = Vec::new();
@@ -132,7 +167,8 @@ pub(super) fn plans(words: &Plans) -> Result<u8> {
     for text in &words.sql {
         for text in rqps_text::reading::statements(dialect, text) {
             let (number, text) = (statements.len() + 1, text.trim().to_owned());
-            statements.push(Statement { number, text, origin: "--sql".to_owned(), share: None });
+            let origin = "--sql".to_owned();
+            statements.push(Statement { number, text, origin, ..Statement::default() });
         }
     }
     for path in &words.statements {
@@ -149,24 +185,24 @@ pub(super) fn plans(words: &Plans) -> Result<u8> {
     let stop = stop_flag()?;
     let interrupt = Interrupt(Arc::clone(&stop));
     let place = PrivatePlace::make(words.work.as_deref(), program()?, interrupt)?;
-    let (old, new) = builds(words, &sides)?;
+    let (old, new) = builds(words, &mut sides)?;
     let mut tell = |text: &str| info!("rqps: {text}");
     let parts = (&*statements, files, &place);
-    let report = prepare(words, &sides, (&old, &new), parts, &mut tell).and_then(|mut sides| {
+    let report = prepare(words, &sides, (&old, &new), parts, &mut tell).and_then(|mut ready| {
         // Its servers end before their folders.
-        rqps_plans::judge(&statements, &mut sides, &mut tell)
+        rqps_plans::judge(&statements, &mut ready, &mut tell)
     });
-    match report {
-        Ok(report) => finish(words, &report),
+    Ok(match report {
+        Ok(report) => Ok(Planned { report, targets: sides.targets }),
         Err(_) if stop.load(Ordering::Relaxed) => {
             error!("rqps: stopped");
-            Ok(exit::INTERRUPTED)
+            Err(exit::INTERRUPTED)
         }
         Err(error) => {
             error!("rqps: failed to {}", error_text(&error).trim_end());
-            Ok(exit::RUN_FAILED)
+            Err(exit::RUN_FAILED)
         }
-    }
+    })
 }
 
 fn prepare(
@@ -225,7 +261,11 @@ fn of_workload(
     let doing = || format!("read {}", path.display());
     let text = bounded::text(path, bounded::WRITTEN_MAX).with_context(doing)?;
     let shape = steps::read(&text).map_err(anyhow::Error::msg).with_context(doing)?;
-    for statement in shape.statements() {
+    let of_step = |step: &SqlStep| {
+        let statements = step.event.iter().flat_map(|event| event.statement.clone());
+        statements.map(|it| (step.name.clone(), it)).collect::<Vec<_>>()
+    };
+    for (step, statement) in shape.step.iter().flat_map(of_step) {
         let Some(sql) = steps::of_dialect(&statement.sql, dialect) else { continue };
         let parts = rqps_text::parts(dialect, sql).map_err(anyhow::Error::msg);
         let mut names: Vec<String> = Vec::new();
@@ -245,7 +285,7 @@ fn of_workload(
             }
         }
         let (number, origin) = (statements.len() + 1, path.display().to_string());
-        statements.push(Statement { number, text, origin, share: None });
+        statements.push(Statement { number, text, origin, step: Some(step), share: None });
     }
     let Some(load) = shape.load.as_ref().filter(|_| is_made) else { return Ok(()) };
     if !load.data.is_empty() && files.data.is_empty() {
@@ -294,7 +334,11 @@ fn ask_for_values(words: &Plans, what: &str) -> Result<()> {
     bail!("compare plans: {text}\nhint: say yes with --yes");
 }
 
-fn sides(words: &Plans) -> Result<Sides> {
+/// Both versions by the words of the command line.
+///
+/// # Errors
+/// They name no source and no two versions of one DBMS.
+pub(super) fn sides(words: &Plans) -> Result<Sides> {
     let target = |word: &String| -> Result<Target> {
         let found = words::targets(std::slice::from_ref(word))?;
         found.into_iter().next().context("name a target")
@@ -302,13 +346,14 @@ fn sides(words: &Plans) -> Result<Sides> {
     let first = &words.targets[0];
     let file = first.strip_prefix(SQLITE_DSN).map(PathBuf::from);
     let file = file.or_else(|| Some(PathBuf::from(first)).filter(|path| path.is_file()));
-    let new = match (words.targets.get(1), &words.to) {
-        (Some(new), None) | (None, Some(new)) => target(new)?,
+    let new_word = match (words.targets.get(1), &words.to) {
+        (Some(new), None) | (None, Some(new)) => new.clone(),
         _ => bail!(
             "compare plans: name an old and a new version, or a source and --to\n\
              hint: rqps plans shop.db --to sqlite@3.46.1 --statements q.sql"
         ),
     };
+    let new = target(&new_word)?;
     let from = words.from.as_ref();
     // Every other word of a target has one of these.
     let is_word = |word: &str| word.contains(['@', '=', ':']) || Dbms::from_name(word).is_some();
@@ -316,25 +361,27 @@ fn sides(words: &Plans) -> Result<Sides> {
         if !path.is_file() {
             bail!("compare plans of {}: no such file", path.display());
         }
-        let usual = Dbms::Sqlite.name().to_owned();
-        Sides { source: Source::File(path), old: target(from.unwrap_or(&usual))?, new }
+        let old = from.cloned().unwrap_or_else(|| Dbms::Sqlite.name().to_owned());
+        (Source::File(path), old)
     } else if Dsn::looks_like(first) {
         let dsn = server(first)?;
         let old = match from {
-            Some(word) => target(word)?,
-            None => target(&version_word(&dsn)?)?,
+            Some(word) => word.clone(),
+            None => version_word(&dsn)?,
         };
-        Sides { source: Source::Server(Box::new(dsn)), old, new }
+        (Source::Server(Box::new(dsn)), old)
     } else if words.to.is_some() && !is_word(first) {
         bail!("compare plans of {first}: no such file, and no DSN such as postgres://user@host/db");
     } else {
-        Sides { source: Source::Made, old: target(first)?, new }
+        (Source::Made, first.clone())
     };
-    let (old, new) = (sides.old.dbms, sides.new.dbms);
-    if old.dialect() != new.dialect() {
-        bail!("compare plans of {old} and {new}: a statement of one is not one of the other");
+    let (source, old_word) = sides;
+    let old = target(&old_word)?;
+    let (one, other) = (old.dbms, new.dbms);
+    if one.dialect() != other.dialect() {
+        bail!("compare plans of {one} and {other}: a statement of one is not one of the other");
     }
-    Ok(sides)
+    Ok(Sides { source, old, new, targets: [old_word, new_word] })
 }
 
 /// A server with its login.
@@ -365,29 +412,34 @@ fn version_word(dsn: &Dsn) -> Result<String> {
     Ok(format!("{}@{}", dbms.name(), numbers.join(".")))
 }
 
-fn builds(words: &Plans, sides: &Sides) -> Result<(Build, Build)> {
+fn builds(words: &Plans, sides: &mut Sides) -> Result<(Build, Build)> {
     let cache = lab::open_cache(&folders::cache(words.cache.cache.as_deref()))?;
     let is_asked = matches!(sides.source, Source::Server(_)) && words.from.is_none();
     let old = match build(&sides.old, &cache) {
-        Err(error) if is_asked => near(&sides.old, &cache).ok_or_else(|| {
-            error.context(
-                "get the version of the source\nhint: name a near one that `rqps builds` lists \
-                 with --from",
-            )
-        })?,
+        Err(error) if is_asked => {
+            let (word, build) = near(&sides.old, &cache).ok_or_else(|| {
+                error.context(
+                    "get the version of the source\nhint: name a near one that `rqps builds` \
+                     lists with --from",
+                )
+            })?;
+            sides.targets[0] = word;
+            build
+        }
         old => old?,
     };
     Ok((old, build(&sides.new, &cache)?))
 }
 
 /// The newest build of the branch of a Postgres, whose minor versions plan alike.
-fn near(wanted: &Target, cache: &Cache) -> Option<Build> {
+fn near(wanted: &Target, cache: &Cache) -> Option<(String, Build)> {
     let BuildSource::Version { version, .. } = &wanted.source else { return None };
     let major = version.numbers().first().copied().filter(|_| wanted.dbms == Dbms::Postgres)?;
-    let target = words::targets(&[format!("postgres@{major}")]).ok()?;
+    let word = format!("postgres@{major}");
+    let target = words::targets(std::slice::from_ref(&word)).ok()?;
     let build = build(target.first()?, cache).ok()?;
     info!("rqps: no build of {version}: {} stands for it", build.manifest.version);
-    Some(build)
+    Some((word, build))
 }
 
 fn build(target: &Target, cache: &Cache) -> Result<Build> {
@@ -400,22 +452,12 @@ fn build(target: &Target, cache: &Cache) -> Result<Build> {
     Ok(obtain::obtain_with(&clients, target.dbms, &target.source, cache, &mut say)?)
 }
 
-fn finish(words: &Plans, report: &Report) -> Result<u8> {
-    let json = rqps_plans::json(report).context("write the report")?;
-    if let Some(folder) = &words.out {
-        safe_path::make_folder(folder).with_context(|| format!("make {}", folder.display()))?;
-        terminal::put(Some(&folder.join("plans.html")), rqps_plans::html(report).as_bytes())?;
-        terminal::put(Some(&folder.join("plans.json")), json.as_bytes())?;
-        info!("rqps: wrote {}", folder.join("plans.html").display());
-    }
-    match words.format {
-        PlansForm::Text => out!("{}", rqps_plans::text(report).trim_end()),
-        PlansForm::Json => out!("{}", rqps_model::escape::json(&json)),
-        PlansForm::Html => out!("{}", rqps_plans::html(report).trim_end()),
-    }
-    Ok(match (report.has_changes(), report.has_unknowns()) {
-        (true, _) => exit::REGRESSION,
-        (false, true) => exit::NO_VERDICT,
-        (false, false) => exit::FINE,
-    })
+/// Writes the page and the JSON form into a folder.
+pub(super) fn write(report: &Report, folder: &Path) -> Result<()> {
+    terminal::put(Some(&folder.join("plans.html")), rqps_plans::html(report).as_bytes())?;
+    terminal::put(Some(&folder.join("plans.json")), json(report)?.as_bytes())
+}
+
+fn json(report: &Report) -> Result<String> {
+    rqps_plans::json(report).context("write the report")
 }

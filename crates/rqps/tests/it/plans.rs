@@ -575,3 +575,71 @@ fn a_source_is_only_read_and_its_values_stay_without_a_yes() {
     let count = |wanted: &str| words.iter().filter(|word| *word == wanted).count();
     assert_eq!(count("BEGIN"), count("ROLLBACK"));
 }
+
+/// A workload whose tables have a column that is a word of SQL from Postgres 16 on, and a statement
+/// that the older version alone understands.
+const UPGRADE: &str = r#"
+[load]
+schema = ["schema.sql"]
+[parameter]
+id = { kind = "uniform", from = 1, to = 100 }
+[[step]]
+name = "by-id"
+[[step.event]]
+[[step.event.statement]]
+sql = "SELECT * FROM clerk WHERE id = :id"
+[[step]]
+name = "own-orders"
+[[step.event]]
+[[step.event.statement]]
+sql = "SELECT count(*) FROM clerk WHERE system_user = 'clerk7'"
+[[step]]
+name = "quoted"
+[[step.event]]
+[[step.event.statement]]
+sql = "SELECT 1 AS a, 2 AS system_user FROM clerk system_user WHERE id = :id"
+"#;
+
+#[test]
+fn a_rehearsal_tells_first_what_breaks_and_what_answers_differently() {
+    let test = "a_rehearsal_tells_first_what_breaks_and_what_answers_differently";
+    if let Err(why) = builds::roots("", &["postgres@15.14.0", "postgres@17.2.0"]) {
+        return skipped::note(test, &why);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let schema = "CREATE TABLE clerk (id INTEGER PRIMARY KEY, \"system_user\" VARCHAR(20));\n\
+                  INSERT INTO clerk SELECT i, 'clerk' || i % 10 FROM generate_series(1, 100) i;\n";
+    fs::write(folder.path().join("schema.sql"), schema).unwrap();
+    fs::write(folder.path().join("shop.toml"), UPGRADE).unwrap();
+    let line = "rehearse postgres@15.14.0 postgres@17.2.0 --bench sql:shop.toml --budget 60s \
+                --out page --format json";
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let output = rqps_in(&words, folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let page: Json = serde_json::from_slice(&output.stdout).unwrap();
+    let of = |section: &str| -> Vec<String> {
+        let list = page[section].as_array().unwrap().iter();
+        list.map(|it| format!("{} | {}", it["what"], it["evidence"])).collect()
+    };
+    let breaks = of("breaks").join("\n");
+    assert!(breaks.contains("AS system_user FROM clerk") && breaks.contains("syntax"), "{breaks}");
+    let answers = of("answers_differently").join("\n");
+    assert!(answers.contains("own-orders") && answers.contains("(10)"), "{answers}");
+    for file in ["rehearsal.html", "rehearsal.json", "plans.html", "results/report.html"] {
+        assert!(folder.path().join("page").join(file).is_file(), "{file}");
+    }
+
+    // Without data, the rest is said to be unknown.
+    let line = "rehearse sqlite sqlite --schema schema.sql --sql SELECT?1 --out other";
+    let schema = "CREATE TABLE clerk (id INTEGER PRIMARY KEY);\n";
+    fs::write(folder.path().join("schema.sql"), schema).unwrap();
+    let words: Vec<String> = line.split(' ').map(|word| word.replace('?', " ")).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let output = rqps_in(&words, folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    let shown = text(&output.stdout);
+    assert!(
+        shown.contains("0 break, 0 differ") && shown.contains("nothing was executed"),
+        "{shown}"
+    );
+}
