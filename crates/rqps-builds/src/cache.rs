@@ -28,8 +28,9 @@ use crate::client::{ObtainError, Progress, Reason};
 use rqps_host::beneath;
 use rqps_host::disk::DiskError;
 use rqps_host::lock::{MarkKey, OwnFolder};
+use rqps_host::user;
 use rqps_model::build::{Build, Manifest};
-use rqps_model::safe_path;
+use rqps_model::{bounded, safe_path};
 use rqps_stats::parallel;
 
 /// Time between two attempts to take a lock that another rqps holds.
@@ -43,6 +44,8 @@ pub struct Cache {
     root: PathBuf,
     key: MarkKey,
     objects: Arc<Mutex<Option<KeptObjects>>>,
+    /// Why root puts nothing there; empty where it may.
+    shared: String,
 }
 
 /// Objects, and the key of what they are.
@@ -72,24 +75,27 @@ impl Cache {
     /// Opens the cache and makes it if it is not there. What fetches of dead processes left behind
     /// is removed.
     ///
-    /// A cache that may be read but not written serves the builds that are in it. One that cannot
-    /// be made is empty: many targets need no build.
+    /// A cache that may be read but not written serves the builds that are in it, and so does to
+    /// root one in which other users may change something. One that cannot be made is empty: many
+    /// targets need no build.
     pub fn open(root: &Path) -> Result<Cache, ObtainError> {
         let refused = |source| ObtainError::Cache { root: root.to_path_buf(), source };
         let new = !root.exists();
-        match fs::create_dir_all(root) {
+        let made = match safe_path::make_folder(root) {
             Err(error) if new && is_forbidden(&error) => {
                 let root = std::path::absolute(root).map_err(refused)?;
-                let key = MarkKey::open(None).map_err(refused)?;
-                return Ok(Cache { root, key, objects: Arc::default() });
+                return Cache::to_read(root, String::new()).map_err(refused);
             }
             made => made.map_err(refused)?,
-        }
+        };
         // Servers may run as another user than rqps; the umask may not allow them to look.
         if new {
-            fs::set_permissions(root, Permissions::from_mode(0o755)).map_err(refused)?;
+            made.set_permissions(Permissions::from_mode(0o755)).map_err(refused)?;
         }
-        let root = root.canonicalize().map_err(refused)?;
+        let root = safe_path::whole(root).map_err(refused)?;
+        if let Err(shared) = user::check_roots(&root) {
+            return Cache::to_read(root, shared.to_string()).map_err(refused);
+        }
         for name in ["builds", "partial", "locks"] {
             let folder = root.join(name);
             // Root puts nothing where a link of another user leads.
@@ -98,11 +104,18 @@ impl Cache {
             {
                 return Err(refused(error));
             }
+            if let Err(shared) = user::check_roots(&folder) {
+                return Cache::to_read(root, shared.to_string()).map_err(refused);
+            }
         }
         let key = MarkKey::open(Some(&root.join("locks"))).map_err(refused)?;
-        let cache = Cache { root, key, objects: Arc::default() };
+        let cache = Cache { root, key, objects: Arc::default(), shared: String::new() };
         cache.remove_leftovers();
         Ok(cache)
+    }
+
+    fn to_read(root: PathBuf, shared: String) -> io::Result<Cache> {
+        Ok(Cache { root, key: MarkKey::open(None)?, objects: Arc::default(), shared })
     }
 
     /// The folder, absolute.
@@ -159,6 +172,14 @@ impl Cache {
     /// Waits until no other process works on that key, and takes its place. The caller must then
     /// ask [`Cache::get`] again: the other may have fetched the build.
     pub(super) fn begin(&self, key: &str, progress: &mut Progress<'_>) -> Result<Partial, Reason> {
+        if !self.shared.is_empty() {
+            return Err(Reason::Setup(format!(
+                "it is not in the cache {}, and root puts nothing there: {}; name another folder \
+                 with RQPS_CACHE",
+                self.root.display(),
+                self.shared
+            )));
+        }
         let path = self.lock_path(key);
         let lock = beneath::to_append(&path).map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied
@@ -279,7 +300,7 @@ impl Partial {
         let path = self.build.join(MANIFEST);
         let text = serde_json::to_string_pretty(manifest)
             .map_err(|error| Reason::io("write", &path)(io::Error::other(error)))?;
-        let mut file = File::create(&path).map_err(Reason::io("create", &path))?;
+        let mut file = safe_path::create_file(&path).map_err(Reason::io("create", &path))?;
         writeln!(file, "{text}").map_err(Reason::io("write", &path))?;
         file.set_permissions(Permissions::from_mode(0o644)).map_err(Reason::io("chmod", &path))?;
         bring_to_disk(&file, progress)?.map_err(Reason::io("bring to disk", &self.build))?;
@@ -288,7 +309,7 @@ impl Partial {
         if let Some(old) = self.key.find(&self.target).map_err(not_ours)? {
             old.remove().map_err(not_removed)?;
         }
-        fs::rename(&self.build, &self.target).map_err(Reason::io("rename", &self.build))?;
+        safe_path::rename(&self.build, &self.target).map_err(Reason::io("rename", &self.build))?;
         let parent = self.target.parent().unwrap_or(&self.target);
         let synced = File::open(parent).and_then(|folder| folder.sync_all());
         synced.map_err(Reason::io("bring to disk", parent))
@@ -315,11 +336,11 @@ fn is_forbidden(error: &io::Error) -> bool {
 }
 
 fn read_manifest(path: &Path) -> Option<Manifest> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+    serde_json::from_slice(&bounded::bytes(path, bounded::WRITTEN_MAX).ok()?).ok()
 }
 
 fn make_open_folder(path: &Path) -> io::Result<()> {
-    match fs::create_dir(path) {
+    match safe_path::new_folder(path, 0o755) {
         Ok(()) => fs::set_permissions(path, Permissions::from_mode(0o755)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),

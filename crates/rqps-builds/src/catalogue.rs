@@ -410,11 +410,11 @@ fn ask(
     let fetch = Fetch { client: &clients.mvn, coordinates: &coordinates, dbms, into };
     let versions = fetch::versions_of(&fetch, refresh, progress)?;
     let made = folder.tree();
-    fs::write(&made, versions.join("\n") + "\n").map_err(Reason::io("write", &made))?;
+    safe_path::write(&made, versions.join("\n") + "\n").map_err(Reason::io("write", &made))?;
     if let Some(folder) = path.parent() {
         safe_path::make_folder(folder).map_err(Reason::io("create", folder))?;
     }
-    fs::rename(&made, path).map_err(Reason::io("write", path))
+    safe_path::rename(&made, path).map_err(Reason::io("write", path))
 }
 
 #[cfg(test)]

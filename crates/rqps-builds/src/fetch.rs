@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::cache::{self, Cache, SharedObjects};
 use crate::client::{
@@ -13,6 +14,7 @@ use rqps_dbms::spec::{self, Machine, Origin, SourceOrigin};
 use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output::CommandOutput;
 use rqps_model::build::{Build, BuildSource, Dbms, Manifest, Version};
+use rqps_model::safe_path;
 
 /// Makes a build available: from the cache, by fetching it, or by finding it at its given path.
 ///
@@ -279,20 +281,29 @@ const UNREACHABLE: [&str; 8] = [
     "in offline mode", "Could not transfer ", "No plugin found for prefix",
 ];
 
+/// mvn that copies an artifact into the folder.
+fn copying(fetch: &Fetch<'_>) -> Result<Command, Reason> {
+    // Without one here, mvn takes options, and programs in them, from one in a folder above.
+    let settings = fetch.into.join(".mvn");
+    safe_path::make_folder(&settings).map_err(Reason::io("make", &settings))?;
+    let mut command = child::command(fetch.client, ChildTask::Fetch);
+    command
+        // Strict checksums: a damaged download is an error, not a warning.
+        .args(["-B", "-C", "-Dstyle.color=never", "dependency:copy"])
+        .arg(format!("-Dartifact={}", fetch.coordinates))
+        .arg(format!("-DoutputDirectory={}", fetch.into.display()))
+        // Elsewhere it would read a pom.xml that happens to lie about.
+        .current_dir(fetch.into);
+    Ok(command)
+}
+
 /// Has the client put the package file into the folder, and returns the file.
 pub(super) fn fetch_package(
     fetch: &Fetch<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<PathBuf, Reason> {
-    let mut command = child::command(fetch.client, ChildTask::Fetch);
-    command
-        // Strict checksums: a damaged download is an error, not a warning.
-        .args(["-B", "-q", "-C", "-Dstyle.color=never"])
-        .args(["dependency:copy", "-Dmdep.useBaseVersion=true"])
-        .arg(format!("-Dartifact={}", fetch.coordinates))
-        .arg(format!("-DoutputDirectory={}", fetch.into.display()))
-        // Elsewhere it would read a pom.xml that happens to lie about.
-        .current_dir(fetch.into);
+    let mut command = copying(fetch)?;
+    command.args(["-q", "-Dmdep.useBaseVersion=true"]);
     let text = || format!("downloading {}", fetch.coordinates);
     let ended = client::run(&mut command, "maven", fetch.dbms, progress, text)?;
     if !ended.status.success() {
@@ -309,15 +320,9 @@ pub(super) fn versions_of(
     refresh: bool,
     progress: &mut Progress<'_>,
 ) -> Result<Vec<String>, Reason> {
-    let mut command = child::command(fetch.client, ChildTask::Fetch);
+    let mut command = copying(fetch)?;
     // With -X it says where its own repository is.
-    command.args(["-B", "-X", "-C", "-Dstyle.color=never"]);
-    command.args(refresh.then_some("-U"));
-    command
-        .arg("dependency:copy")
-        .arg(format!("-Dartifact={}", fetch.coordinates))
-        .arg(format!("-DoutputDirectory={}", fetch.into.display()))
-        .current_dir(fetch.into);
+    command.arg("-X").args(refresh.then_some("-U"));
     let text = || format!("asking for the versions of {}", fetch.coordinates);
     let ended = client::run(&mut command, "maven", fetch.dbms, progress, text)?;
     if !ended.status.success() {

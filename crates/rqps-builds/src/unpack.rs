@@ -14,6 +14,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::client::{Progress, Reason};
 use rqps_dbms::spec::{Package, PackageFormat};
+use rqps_model::safe_path;
 
 /// No build is larger unpacked; what claims to be is an attack or an error.
 const MAX_BYTES: u64 = 16 << 30;
@@ -416,7 +417,7 @@ fn fill(reader: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
 
 /// A folder that everybody may enter, whatever the umask; a link in its place is an error.
 fn make_folder(path: &Path) -> Result<(), Reason> {
-    match fs::create_dir(path) {
+    match safe_path::new_folder(path, 0o755) {
         Ok(()) => fs::set_permissions(path, Permissions::from_mode(0o755))
             .map_err(Reason::io("chmod", path)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

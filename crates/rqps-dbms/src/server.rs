@@ -22,6 +22,7 @@ use rqps_host::process::{CLEAN_EXIT, ProcessSpec, StopOrder, StopSignal, Warden}
 use rqps_host::user::{User, check_reachable};
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{Address, Login};
+use rqps_model::safe_path;
 use rqps_wire::WireError;
 
 /// Other users may pass through the folder with control files, and not look around.
@@ -473,7 +474,8 @@ pub(super) fn check_library(site: &Site) -> Result<(), DbmsError> {
 }
 
 fn make_folder(path: &Path) -> Result<(), DbmsError> {
-    fs::create_dir_all(path).map_err(DbmsError::io(format!("make the folder {}", path.display())))
+    let made = safe_path::make_folder(path).map(drop);
+    made.map_err(DbmsError::io(format!("make the folder {}", path.display())))
 }
 
 // Questions to a DBMS that is a library: a process of its own loads it, answers one, and ends.

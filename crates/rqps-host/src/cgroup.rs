@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use rqps_model::safe_path;
 use thiserror::Error;
 
 /// The prefix of names of groups; the id of the process follows.
@@ -77,7 +78,7 @@ impl MemoryGroup {
         };
         remove_abandoned(root, &parent);
         let path = parent.join(format!("{PREFIX}{}-{name}", std::process::id()));
-        fs::create_dir(&path).map_err(|source| CgroupError::Refused {
+        safe_path::new_folder(&path, 0o755).map_err(|source| CgroupError::Refused {
             doing: format!("make {}", path.display()),
             source,
         })?;
@@ -142,7 +143,7 @@ pub(super) fn remove(group: &Path) {
 /// The group cannot be entered.
 pub fn enter(group: &Path) -> io::Result<()> {
     let file = group.join("cgroup.procs");
-    fs::write(&file, std::process::id().to_string()).map_err(|error| {
+    safe_path::write(&file, std::process::id().to_string()).map_err(|error| {
         let text = format!("enter the control group {}: {error}", group.display());
         io::Error::new(error.kind(), text)
     })
@@ -178,7 +179,7 @@ fn remove_abandoned(root: &Path, parent: &Path) {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), CgroupError> {
-    fs::write(path, text).map_err(|source| CgroupError::Refused {
+    safe_path::write(path, text).map_err(|source| CgroupError::Refused {
         doing: format!("write {text} to {}", path.display()),
         source,
     })

@@ -6,6 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{BorrowedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -70,7 +71,16 @@ impl ChildTask {
         }
     }
 
-    fn passes(self, name: &OsStr) -> bool {
+    /// `value` is not passed on to what root starts if it is a file or folder of another user,
+    /// who could put programs and settings there: HOME of whoever called sudo.
+    fn passes(self, name: &OsStr, value: &OsStr) -> bool {
+        let is_of_others = |value: &Path| {
+            let facts = fs::metadata(value).ok().filter(|facts| facts.is_dir() || facts.is_file());
+            facts.is_some_and(|facts| facts.uid() != 0)
+        };
+        if user::is_root() && name != "PATH" && is_of_others(Path::new(value)) {
+            return false;
+        }
         let Some(name) = name.to_str() else { return false };
         if name == "PATH" && self == ChildTask::Library && user::is_root() {
             return false;
@@ -108,7 +118,8 @@ fn leave_terminal(command: &mut Command) {
 /// The variables of this process that a child with this task gets.
 #[expect(clippy::disallowed_methods, reason = "they are chosen here")]
 fn variables(task: ChildTask) -> Vec<(OsString, OsString)> {
-    let mut passed: Vec<_> = env::vars_os().filter(|(name, _)| task.passes(name)).collect();
+    let mut passed: Vec<_> =
+        env::vars_os().filter(|(name, value)| task.passes(name, value)).collect();
     if !passed.iter().any(|(name, _)| name == "PATH") {
         passed.push(("PATH".into(), PATH.into()));
     }
@@ -252,7 +263,7 @@ mod tests {
     #[test]
     fn a_child_gets_what_its_task_needs() {
         let check = |task: ChildTask, name: &str, passes: bool| {
-            assert_eq!(task.passes(OsStr::new(name)), passes, "{task:?}: {name}");
+            assert_eq!(task.passes(OsStr::new(name), OsStr::new("/")), passes, "{task:?}: {name}");
         };
         use ChildTask::{Fetch, Library, Reach, Repository, Submit, Work};
         for task in [Work, Library, Fetch, Reach, Submit, Repository] {

@@ -422,7 +422,7 @@ impl MarkKey {
 
 /// The key of the state folder.
 fn kept(state: &Path) -> io::Result<String> {
-    std::fs::create_dir_all(state)?;
+    safe_path::make_folder(state)?;
     let folder = Folder::open(state)?;
     folder.check_own()?;
     if let Some(key) = read_key(&folder)? {

@@ -1,7 +1,7 @@
 //! The program perf: samples the stacks of running processes, and names their functions.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::child::{self, ChildTask};
 use crate::command_output::{self, gather, joined};
 use rqps_model::counted::CallGraph;
-use rqps_model::{bounded, units};
+use rqps_model::{bounded, safe_path, units};
 
 /// The sampled event: CPU time. A hardware event would be more exact, but not comparable between
 /// hosts with and without it.
@@ -145,7 +145,8 @@ impl Perf {
     ) -> Result<Recording, PerfError> {
         const DOING: &str = "begin to sample";
         let said = file.with_extension("said");
-        let log = File::create(&said).map_err(|error| self.broken(DOING, error.to_string()))?;
+        let log =
+            safe_path::create_file(&said).map_err(|error| self.broken(DOING, error.to_string()))?;
         let pids: Vec<String> = processes.iter().map(u32::to_string).collect();
         let stacks = match call_graph {
             CallGraph::FramePointers => "fp",

@@ -141,6 +141,31 @@ pub fn check_alone(path: &Path, user: &User) -> Result<(), UserError> {
     Ok(())
 }
 
+/// Checks that, if rqps runs as root, nobody else can change a folder or put another one in its
+/// place.
+///
+/// # Errors
+/// Another user owns it or a folder above it, or may write into one that is not sticky.
+pub fn check_roots(path: &Path) -> Result<(), UserError> {
+    if !is_root() {
+        return Ok(());
+    }
+    let whole = whole(path)?;
+    for folder in whole.ancestors() {
+        let facts = look(folder)?;
+        let (mode, owner) = (facts.mode(), facts.uid());
+        let may_write = mode & 0o002 != 0 || (mode & 0o020 != 0 && facts.gid() != 0);
+        if owner != 0 || (may_write && (mode & 0o1000 == 0 || folder == whole)) {
+            let folder = folder.display();
+            return Err(UserError::Refused(format!(
+                "others than root may write to {folder} (owner {owner}, mode {:o})",
+                mode & 0o7777
+            )));
+        }
+    }
+    Ok(())
+}
+
 fn whole(path: &Path) -> Result<PathBuf, UserError> {
     fs::canonicalize(path).map_err(|source| unseen(path, source))
 }

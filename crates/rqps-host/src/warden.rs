@@ -9,8 +9,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
-use std::{fs, thread};
 
 use rustix::process::{Resource, Signal, WaitOptions};
 use signal_hook::consts::signal::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
@@ -20,6 +20,7 @@ use crate::beneath::{self, Folder};
 use crate::lock::PrivateFolder;
 use crate::process::{ProcessSpec, StopOrder, StopSignal, send, tree};
 use crate::{cgroup, shared_memory};
+use rqps_model::safe_path;
 
 /// Time between two looks at the tree while it is being ended.
 const END_POLL: Duration = Duration::from_millis(10);
@@ -86,7 +87,7 @@ fn guard(job: &ProcessSpec, input: impl BufRead + Send + 'static) -> io::Result<
         None => job.start()?,
     };
     // Where memory runs out, the one that cleans up goes last. Only root may say so.
-    let _ = fs::write("/proc/self/oom_score_adj", "-1000");
+    let _ = safe_path::write(Path::new("/proc/self/oom_score_adj"), "-1000");
     say(&format!("pid {root}"));
     thread::spawn(move || watch_commands(input, &tell));
     let mut status = None;

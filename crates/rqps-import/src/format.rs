@@ -366,7 +366,7 @@ pub fn write(format: ImportFormat, published: &Published, out: &Path) -> Result<
         safe_path::make_folder(above).map_err(ResultsError::io("create", above))?;
     }
     // New, so that all in it is this import's.
-    fs::create_dir(&temporary).map_err(ResultsError::io("create", &temporary))?;
+    safe_path::new_folder(&temporary, 0o777).map_err(ResultsError::io("create", &temporary))?;
     let written = write_into(&plan, published, &temporary).and_then(|written| {
         put_in_place(&temporary, out, there)?;
         Ok(written)
@@ -398,13 +398,13 @@ fn write_dates(format: ImportFormat, published: &Published, out: &Path) -> Resul
 /// Moves what is in a folder into another one, the plan last: it makes the folder a result set.
 fn put_in_place(from: &Path, to: &Path, there: bool) -> Result<(), ResultsError> {
     if !there {
-        return fs::rename(from, to).map_err(ResultsError::io("put in place", to));
+        return safe_path::rename(from, to).map_err(ResultsError::io("put in place", to));
     }
     let mut names = entries(from)?;
     names.sort_by_key(|name| name == "plan.toml");
     names.iter().try_for_each(|name| {
         let path = to.join(name);
-        fs::rename(from.join(name), &path).map_err(ResultsError::io("put in place", &path))
+        safe_path::rename(&from.join(name), &path).map_err(ResultsError::io("put in place", &path))
     })
 }
 

@@ -5,15 +5,16 @@
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io;
-use std::os::fd::OwnedFd;
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{
     FileType, Mode, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, mkdirat, open, openat, readlinkat,
+    renameat,
 };
 use rustix::io::Errno;
 
@@ -54,6 +55,7 @@ pub fn parent(path: &Path) -> io::Result<(File, &OsStr)> {
 /// another user.
 pub fn create_file(path: &Path) -> io::Result<File> {
     if !rustix::process::geteuid().is_root() {
+        #[expect(clippy::disallowed_methods, reason = "no root")]
         return File::create(path);
     }
     let mut path = path.to_owned();
@@ -77,6 +79,63 @@ pub fn create_file(path: &Path) -> io::Result<File> {
     Err(Errno::LOOP.into())
 }
 
+/// Makes a file, which must be new.
+///
+/// # Errors
+/// As [`parent`]; something is there, a link included.
+pub fn new_file(path: &Path) -> io::Result<File> {
+    let (folder, name) = parent(path)?;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    Ok(File::from(openat(folder, name, flags, Mode::from_raw_mode(0o666))?))
+}
+
+/// Makes a folder, which must be new.
+///
+/// # Errors
+/// As [`new_file`].
+pub fn new_folder(path: &Path, mode: u32) -> io::Result<()> {
+    let (folder, name) = parent(path)?;
+    Ok(mkdirat(folder, name, Mode::from_raw_mode(mode))?)
+}
+
+/// Writes a whole file, in the place of its content.
+///
+/// # Errors
+/// As [`create_file`].
+pub fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    create_file(path)?.write_all(content.as_ref())
+}
+
+/// Copies what is left of an open file, and its mode.
+///
+/// # Errors
+/// As [`create_file`].
+pub fn copy(mut from: &File, to: &Path) -> io::Result<File> {
+    let mut file = create_file(to)?;
+    io::copy(&mut from, &mut file)?;
+    let mode = from.metadata()?.permissions().mode() & 0o777;
+    file.set_permissions(Permissions::from_mode(mode))?;
+    Ok(file)
+}
+
+/// Gives a file or folder another name, or another place on the same disk.
+///
+/// # Errors
+/// As [`parent`], for both paths; the system refuses.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    let ((of, old), (into, new)) = (parent(from)?, parent(to)?);
+    Ok(renameat(of, old, into, new)?)
+}
+
+/// The path of a folder from the root, without links.
+///
+/// # Errors
+/// As [`folder`].
+pub fn whole(path: &Path) -> io::Result<PathBuf> {
+    let folder = folder(path)?;
+    std::fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()))
+}
+
 /// The file without its content.
 fn emptied(file: File, folder: &File) -> io::Result<File> {
     let facts = file.metadata()?;
@@ -93,6 +152,7 @@ fn walked(path: &Path, make: bool) -> io::Result<File> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     if !rustix::process::geteuid().is_root() {
         if make {
+            #[expect(clippy::disallowed_methods, reason = "no root")]
             std::fs::create_dir_all(path)?;
         }
         return Ok(File::from(open(path, FOLDER, Mode::empty())?));

@@ -1,17 +1,16 @@
 //! What a state folder and a result set keep for later judgements.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::read::{self, ResultsError};
 use super::store::{self, json};
-use rqps_model::bounded;
 use rqps_model::gate::{
     self, Calibration, GATE_FORMAT, LAYOUT_FORMAT, LayoutRates, LedgerFault, SittingScatter,
 };
+use rqps_model::{bounded, safe_path};
 
 // A/A calibrations: one file for each host and way of measuring, in a folder of their own.
 
@@ -21,7 +20,7 @@ use rqps_model::gate::{
 /// # Errors
 /// The folder or the file cannot be written.
 pub fn keep_calibration(folder: &Path, known: &Calibration) -> Result<PathBuf, ResultsError> {
-    fs::create_dir_all(folder).map_err(ResultsError::io("create", folder))?;
+    safe_path::make_folder(folder).map_err(ResultsError::io("create", folder))?;
     let path = folder.join(file_name(known));
     store::write_whole(&path, &json(known, "calibration")?)?;
     Ok(path)
@@ -91,7 +90,7 @@ pub fn keep_in_ledger(path: &Path, more: &[SittingScatter]) -> Result<(), Result
     let lines = old.chain(more).map(SittingScatter::line);
     let text = gate::empty_ledger() + &lines.collect::<String>();
     let parent = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(parent).map_err(ResultsError::io("create", parent))?;
+    safe_path::make_folder(parent).map_err(ResultsError::io("create", parent))?;
     store::write_whole(path, text.as_bytes())
 }
 
@@ -101,7 +100,7 @@ pub fn keep_in_ledger(path: &Path, more: &[SittingScatter]) -> Result<(), Result
 /// # Errors
 /// The folder or the file cannot be written.
 pub fn keep_layout(folder: &Path, known: &LayoutRates) -> Result<PathBuf, ResultsError> {
-    fs::create_dir_all(folder).map_err(ResultsError::io("create", folder))?;
+    safe_path::make_folder(folder).map_err(ResultsError::io("create", folder))?;
     let path = folder.join(format!("{}-{}.json", known.host_fingerprint, known.dbms));
     store::write_whole(&path, &json(known, "layout noise")?)?;
     Ok(path)

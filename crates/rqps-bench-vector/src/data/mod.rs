@@ -5,7 +5,6 @@ pub mod files;
 pub mod truth;
 
 use std::collections::HashSet;
-use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,7 @@ use thiserror::Error;
 use fashion::CLASSES;
 use rqps_model::datagen::rng::{Rng, StreamKey};
 use rqps_model::vector::{DataSource, Distance, Filter, Neighbours, Present};
-use rqps_model::{safe_path, units};
+use rqps_model::{bounded, safe_path, units};
 use truth::{Truth, exact};
 
 /// Units of attributes in the whole: one is a hundredth of a per cent.
@@ -294,13 +293,13 @@ pub(super) fn kept(
     safe_path::create_file(&partial)
         .and_then(|mut to| to.write_all(&file))
         .map_err(DataError::io(doing, &partial))?;
-    fs::rename(&partial, &path).map_err(DataError::io(doing, &path))?;
+    safe_path::rename(&partial, &path).map_err(DataError::io(doing, &path))?;
     Ok(content)
 }
 
 /// The content of a file; `None` if it is missing or damaged.
 fn read(path: &Path) -> Option<Vec<u8>> {
-    let mut content = fs::read(path).ok()?;
+    let mut content = bounded::data(path).ok()?;
     let end = content.len().checked_sub(SHA)?;
     if Sha256::digest(&content[..end])[..] != content[end..] {
         return None;
@@ -761,6 +760,8 @@ fn occurrences(truth: &Truth, rows: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

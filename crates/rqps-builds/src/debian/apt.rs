@@ -14,6 +14,7 @@ use rqps_dbms::spec::Machine;
 use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output::CommandOutput;
 use rqps_model::build::Dbms;
+use rqps_model::safe_path;
 
 /// Settings that the command line cannot undo: lists. Hooks of the host are for the host's
 /// packages.
@@ -57,7 +58,7 @@ impl<'a> Apt<'a> {
         let apt = Apt { client, folder: folder.to_path_buf(), suite, dbms, mirror };
         for name in ["state/lists/partial", "cache/archives/partial"] {
             let made = apt.folder.join(name);
-            fs::create_dir_all(&made).map_err(Reason::io("create", &made))?;
+            safe_path::make_folder(&made).map_err(Reason::io("create", &made))?;
         }
         let files = [
             ("apt.conf", CONFIGURATION.to_string()),
@@ -66,7 +67,7 @@ impl<'a> Apt<'a> {
         ];
         for (name, text) in files {
             let path = apt.folder.join(name);
-            fs::write(&path, text).map_err(Reason::io("write", &path))?;
+            safe_path::write(&path, text).map_err(Reason::io("write", &path))?;
         }
         Ok(apt)
     }

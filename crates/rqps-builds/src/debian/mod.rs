@@ -18,7 +18,7 @@ use rqps_dbms::spec::{self, Arrangement, DebianLayout};
 use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output::{self, gather, joined};
 use rqps_model::build::{Dbms, Version};
-use rqps_model::units;
+use rqps_model::{safe_path, units};
 
 // Builds from any suite of Debian: apt-get of this host resolves, downloads and verifies with a
 // state of its own, everything is unpacked into one folder of the cache, and programs start
@@ -98,7 +98,7 @@ fn unpack(
 ) -> Result<Unpacked, Reason> {
     let coordinates = format!("Debian {} {}", request.suite, request.packages.join(", "));
     progress.begin(&format!("unpacking {} packages of {}", downloads.len(), request.suite));
-    fs::create_dir_all(tree).map_err(Reason::io("create", tree))?;
+    safe_path::make_folder(tree).map_err(Reason::io("create", tree))?;
     let mut folder = Folder::new(&tree.join(PACKAGES), &coordinates, Links::BelowRoot)?;
     let mut packages = BTreeMap::new();
     let mut list = "package\tversion\tfile\tsha256\tbytes\n".to_string();
@@ -115,7 +115,7 @@ fn unpack(
     }
     folder.finish()?;
     let path = tree.join("packages.tsv");
-    fs::write(&path, &list).map_err(Reason::io("write", &path))?;
+    safe_path::write(&path, &list).map_err(Reason::io("write", &path))?;
     let sha256 = units::sha256(&list);
     Ok(Unpacked { packages, sha256 })
 }
@@ -373,7 +373,7 @@ impl Loader {
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let aside = whole.with_file_name(format!("{name}{ASIDE}"));
-        fs::rename(&whole, &aside).map_err(Reason::io("rename", &whole))?;
+        safe_path::rename(&whole, &aside).map_err(Reason::io("rename", &whole))?;
         self.name_loader(&name)?;
         write_script(&whole, &self.script(path, &name))
     }
@@ -397,7 +397,7 @@ impl Loader {
     /// The loader under the name of a program.
     fn name_loader(&self, name: &str) -> Result<(), Reason> {
         let loaders = self.root.join(LOADERS);
-        fs::create_dir_all(&loaders).map_err(Reason::io("create", &loaders))?;
+        safe_path::make_folder(&loaders).map_err(Reason::io("create", &loaders))?;
         let named = loaders.join(name);
         if fs::symlink_metadata(&named).is_err() {
             let target = Path::new("..").join(&self.program);
@@ -435,7 +435,7 @@ impl Loader {
 }
 
 fn write_script(path: &Path, text: &str) -> Result<(), Reason> {
-    fs::write(path, text).map_err(Reason::io("write", path))?;
+    safe_path::write(path, text).map_err(Reason::io("write", path))?;
     let mode = Permissions::from_mode(0o755);
     fs::set_permissions(path, mode).map_err(Reason::io("chmod", path))
 }

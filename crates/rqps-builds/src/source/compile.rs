@@ -71,7 +71,7 @@ pub(crate) fn make_objects(
     site.put_sources(origin, progress)?;
     let text = format!("compiling {origin} once for all orders");
     site.run_all(&recipe.lines, &text, progress)?;
-    fs::rename(&site.dest, objects.tree).map_err(Reason::io("rename", &site.dest))
+    safe_path::rename(&site.dest, objects.tree).map_err(Reason::io("rename", &site.dest))
 }
 
 /// Links objects that are there in the order of a build, which is otherwise what was built with
@@ -139,7 +139,7 @@ impl<'a> Site<'a> {
             let given = user.as_ref().map(User::identity);
             beneath::remove_made(&dest, given).map_err(Reason::io("remove", &dest))?;
         }
-        fs::create_dir(&dest).map_err(Reason::io("create", &dest))?;
+        safe_path::new_folder(&dest, 0o777).map_err(Reason::io("create", &dest))?;
         let site = Site {
             recipe,
             toolchain,
@@ -154,7 +154,7 @@ impl<'a> Site<'a> {
         };
         site.give(&site.dest)?;
         // Objects that are linked in another order have it from their compilation.
-        match fs::create_dir(&site.temporary) {
+        match safe_path::new_folder(&site.temporary, 0o777) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => {
                 made.map_err(Reason::io("create", &site.temporary))?;
@@ -170,7 +170,7 @@ impl<'a> Site<'a> {
         origin: &SourceOrigin,
         progress: &mut Progress<'_>,
     ) -> Result<(), Reason> {
-        fs::create_dir(&self.sources).map_err(Reason::io("create", &self.sources))?;
+        safe_path::new_folder(&self.sources, 0o777).map_err(Reason::io("create", &self.sources))?;
         progress.begin(&format!("copying the sources {origin}"));
         put(origin, &self.sources, progress)
             .map_err(|reason| disk_full(reason, self.place.scratch))?;
@@ -243,7 +243,7 @@ fn finish(
 ) -> Result<Manifest, Reason> {
     let Compile { origin, place: Place { tree, .. }, .. } = *work;
     let built = site.built();
-    fs::rename(&built, tree).map_err(Reason::io("rename", &built))?;
+    safe_path::rename(&built, tree).map_err(Reason::io("rename", &built))?;
     open_to_all(tree)?;
     let told = told(work, site.recipe, &site.sources, progress)?;
     let origin = format!("source {origin}");
@@ -329,7 +329,7 @@ fn checked(
 
 /// Writes the script of a recipe, for everybody to run.
 fn write_script(path: &Path, text: &str) -> io::Result<()> {
-    fs::write(path, text)?;
+    safe_path::write(path, text)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o755))
 }
 
@@ -438,7 +438,7 @@ pub(super) fn copy_sources(
     for path in source_files(from)? {
         let target = to.join(path.strip_prefix(from).unwrap_or(&path));
         if let Some(parent) = target.parent() {
-            fs::create_dir_all(parent).map_err(Reason::io("create", parent))?;
+            safe_path::make_folder(parent).map_err(Reason::io("create", parent))?;
         }
         copy_one(&path, &target).map_err(Reason::io("copy", &path))?;
         progress.tick(|| "copying the sources".to_owned())?;
@@ -449,7 +449,7 @@ pub(super) fn copy_sources(
 /// Copies a folder with all that is in it, also empty folders, with their permissions. `from` is the
 /// path without links.
 fn copy_tree(from: &Path, to: &Path, progress: &mut Progress<'_>) -> Result<(), Reason> {
-    fs::create_dir_all(to).map_err(Reason::io("create", to))?;
+    safe_path::make_folder(to).map_err(Reason::io("create", to))?;
     for entry in fs::read_dir(from).map_err(Reason::io("read", from))? {
         let path = entry.map_err(Reason::io("read", from))?.path();
         let target = to.join(path.strip_prefix(from).unwrap_or(&path));
@@ -468,11 +468,7 @@ fn copy_one(from: &Path, to: &Path) -> io::Result<()> {
     if from.is_symlink() {
         return std::os::unix::fs::symlink(fs::read_link(from)?, to);
     }
-    let mut source = beneath::open_without_links(from)?;
-    let facts = source.metadata()?;
-    let mut target = File::create(to)?;
-    io::copy(&mut source, &mut target)?;
-    target.set_permissions(fs::Permissions::from_mode(facts.permissions().mode() & 0o777))?;
+    let source = beneath::open_without_links(from)?;
     // Generated files must not look older than what they are made of.
-    target.set_modified(facts.modified()?)
+    safe_path::copy(&source, to)?.set_modified(source.metadata()?.modified()?)
 }

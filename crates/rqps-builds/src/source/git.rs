@@ -6,9 +6,9 @@
 //! rqps's own, which has the objects of the repository and no more. If rqps is
 //! root, git runs as the owner of the repository.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, lchown, symlink};
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -17,7 +17,7 @@ use rqps_host::child::{self, ChildTask, Keeper};
 use rqps_host::command_output::{self, CommandOutput, gather, joined};
 use rqps_host::user::{self, User};
 use rqps_host::{beneath, confinement};
-use rqps_model::bounded;
+use rqps_model::{bounded, safe_path};
 
 /// No commit has more files, in bytes.
 const MAX_BYTES: u64 = 32 << 30;
@@ -315,10 +315,10 @@ impl GitFolder {
             "[core]\n\trepositoryFormatVersion = {format}\n\
              [gpg]\n\tprogram = /bin/false\n[protocol]\n\tallow = never\n"
         );
-        fs::create_dir(self.path.join("refs"))?;
-        fs::create_dir(self.path.join("objects"))?;
-        File::create_new(self.path.join("HEAD"))?.write_all(b"ref: refs/heads/none\n")?;
-        File::create_new(self.path.join("config"))?.write_all(config.as_bytes())?;
+        safe_path::new_folder(&self.path.join("refs"), 0o777)?;
+        safe_path::new_folder(&self.path.join("objects"), 0o777)?;
+        safe_path::write(&self.path.join("HEAD"), "ref: refs/heads/none\n")?;
+        safe_path::write(&self.path.join("config"), config)?;
         if self.is_shallow {
             symlink(shallow, self.path.join("shallow"))?;
         }
@@ -413,7 +413,7 @@ fn owner_of(folder: &Path) -> io::Result<Option<User>> {
 /// Makes a folder that nobody else can enter or foresee.
 fn new_folder() -> io::Result<PathBuf> {
     let path = Path::new("/tmp").join(format!("rqps-git-{}", user::name()?));
-    fs::DirBuilder::new().mode(0o700).create(&path)?;
+    safe_path::new_folder(&path, 0o700)?;
     Ok(path)
 }
 

@@ -2,8 +2,8 @@
 //! TOML like the shipped ones, or a script.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -15,8 +15,8 @@ use rqps_dbms::spec::{self, is_recipe_file, recipe_name};
 use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output::{self, PATIENCE};
 use rqps_host::user::User;
-use rqps_model::bounded;
 use rqps_model::build::{Dbms, Version};
+use rqps_model::{bounded, safe_path};
 use rqps_text::toml_reader;
 
 /// The way from a kind of source tree to a build.
@@ -248,7 +248,7 @@ pub(super) fn write_order(
         return Err(Reason::no_relink(dbms, reason));
     }
     let text = text(shuffled(found, order));
-    fs::write(script, text).map_err(Reason::io("write", script))
+    safe_path::write(script, text).map_err(Reason::io("write", script))
 }
 
 fn shuffled(names: BTreeSet<String>, order: u32) -> Vec<String> {

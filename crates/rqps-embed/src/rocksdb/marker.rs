@@ -83,7 +83,10 @@ impl Marker {
     /// The folder cannot be written.
     pub fn write(&self, data: &Path) -> io::Result<()> {
         let (partial, text) = (data.join(format!(".{FILE}.partial")), self.text()?);
-        match fs::write(&partial, &text).and_then(|()| fs::rename(&partial, data.join(FILE))) {
+        #[expect(clippy::disallowed_methods, reason = "the user of the data writes them")]
+        let written =
+            fs::write(&partial, &text).and_then(|()| fs::rename(&partial, data.join(FILE)));
+        match written {
             Err(error) if error.kind() == io::ErrorKind::StorageFull => {
                 let there = fs::OpenOptions::new().write(true).open(data.join(FILE));
                 there.and_then(|mut file| file.write_all(&text))

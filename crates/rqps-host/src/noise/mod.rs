@@ -4,7 +4,7 @@
 pub mod findings;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::hint::black_box;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -15,6 +15,7 @@ use crate::noise::findings::Idleness;
 use crate::proc::{self, HostStat};
 use crate::{affinity, clock, tree, user};
 use rqps_model::gate::{Canary, Disturbance};
+use rqps_model::safe_path;
 
 // Canaries: the same small work each time, so that what changes between two readings is the host.
 //
@@ -110,7 +111,7 @@ fn fsync(folder: &Path) -> io::Result<f64> {
 }
 
 fn fsyncs(path: &Path) -> io::Result<Vec<f64>> {
-    let file = File::create_new(path)?;
+    let file = safe_path::new_file(path)?;
     let page = [0x5A; FSYNC_BYTES];
     // The first makes the file, which is more than a write.
     file.write_all_at(&page, 0)?;

@@ -19,6 +19,7 @@ use rqps_model::gate::{
 };
 use rqps_model::host::Session;
 use rqps_model::run::{BlockReport, RunKey, Status};
+use rqps_model::safe_path;
 use rqps_results::{ResultSet, entries, replace_whole};
 
 /// Readings before the first block: enough for a first median.
@@ -367,7 +368,7 @@ pub fn check_node(spec: &BlockSpec, node: &str, (work, pool): (&Path, &Path)) ->
         bail!("write data: {why}");
     }
     let text = serde_json::to_string(&reading).context("write down the canary")?;
-    fs::create_dir_all(&readings).with_context(|| format!("make {}", readings.display()))?;
+    safe_path::make_folder(&readings).with_context(|| format!("make {}", readings.display()))?;
     replace_whole(&file_of(&readings, node), text + "\n")?;
     Ok(())
 }

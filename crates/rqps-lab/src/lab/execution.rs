@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -582,12 +581,12 @@ fn choose_work(
     work: Option<&Path>,
     (run_as, key): (Option<&User>, &MarkKey),
 ) -> Result<OwnFolder> {
-    let beside = fs::canonicalize(results)?.join(".work");
+    let beside = safe_path::whole(results)?.join(".work");
     let own = format!("rqps-{}", key.name(beside.as_os_str().as_encoded_bytes()));
     let folder = match work {
         Some(work) => {
-            fs::create_dir_all(work).with_context(|| format!("make {}", work.display()))?;
-            fs::canonicalize(work)?.join(&own)
+            let made = safe_path::make_folder(work).and_then(|_| safe_path::whole(work));
+            made.with_context(|| format!("make {}", work.display()))?.join(&own)
         }
         None => beside,
     };

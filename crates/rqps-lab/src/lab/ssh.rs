@@ -2,10 +2,10 @@
 
 use std::convert::Infallible;
 use std::ffi::{CStr, CString};
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +21,7 @@ use crate::lab::progress::Progress;
 use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output::{self, CommandOutput, end_group, gather, joined};
 use rqps_host::host;
+use rqps_model::safe_path;
 use rqps_model::units::short_hash;
 use rqps_stats::parallel;
 
@@ -95,7 +96,8 @@ impl SshLink {
         };
         // The connection stays behind and keeps its standard error: a pipe would never end.
         let said = sockets.join("said");
-        let errors = File::create(&said).with_context(|| format!("make {}", said.display()))?;
+        let errors =
+            safe_path::create_file(&said).with_context(|| format!("make {}", said.display()))?;
         let mut command = link.ssh("yes");
         command.arg("-o").arg(format!("ControlPersist={PERSIST_SECONDS}"));
         command.arg("--").arg(host).arg("true");
@@ -448,7 +450,7 @@ impl SocketFolder {
     pub(super) fn make(of: &[u8]) -> Result<SocketFolder> {
         let path = Path::new(PARENT).join(format!("rqps-ssh-{}", short_hash(of)));
         let what = || format!("make {}", path.display());
-        match fs::DirBuilder::new().mode(0o700).create(&path) {
+        match safe_path::new_folder(&path, 0o700) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let there = fs::symlink_metadata(&path).with_context(what)?;
                 let own = there.uid() == rustix::process::geteuid().as_raw();
@@ -533,8 +535,7 @@ impl Bounds {
 
 /// Makes a folder of this user alone, which must not be there.
 fn make(folder: &Path) -> Result<()> {
-    let made = DirBuilder::new().mode(0o700).create(folder);
-    made.with_context(|| format!("make {}", folder.display()))
+    safe_path::new_folder(folder, 0o700).with_context(|| format!("make {}", folder.display()))
 }
 
 /// Copies the folder `from`, which others may change meanwhile, to `to`, which must not be there.
@@ -583,7 +584,7 @@ fn copy_folder(
                 copy_folder(opened, (&below, &target), bounds, levels)?;
             }
             FileType::RegularFile => {
-                let mut made = File::create_new(&target)?;
+                let mut made = safe_path::new_file(&target)?;
                 bounds
                     .pour(&mut File::from(opened), &mut made)
                     .with_context(|| format!("{}", below.display()))?;
@@ -640,7 +641,7 @@ pub(super) fn unpack(stream: impl Read, to: &Path, mut bounds: Bounds) -> Result
             make_all(to, &path)?;
         } else if kind.is_file() {
             make_all(to, path.parent().unwrap_or(Path::new("")))?;
-            let mut made = File::create_new(&target).with_context(|| format!("`{shown}`"))?;
+            let mut made = safe_path::new_file(&target).with_context(|| format!("`{shown}`"))?;
             bounds.pour(&mut entry, &mut made).with_context(|| format!("`{shown}`"))?;
         } else {
             bail!("`{shown}` is neither a folder nor a plain file");
@@ -651,7 +652,7 @@ pub(super) fn unpack(stream: impl Read, to: &Path, mut bounds: Bounds) -> Result
 
 /// Makes folders below `to`, in which there are no links.
 fn make_all(to: &Path, path: &Path) -> Result<()> {
-    let made = DirBuilder::new().mode(0o700).recursive(true).create(to.join(path));
+    let made = safe_path::make_folder(&to.join(path)).map(drop);
     made.with_context(|| format!("make {}", path.display()))
 }
 

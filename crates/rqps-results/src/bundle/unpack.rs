@@ -12,7 +12,7 @@ use tar::{Archive, Entry};
 use super::{
     BUNDLE_FORMAT, BundleError, BundleHead, BundledFile, FOLDERS, LIST, ROOT, Summed, path_fault,
 };
-use rqps_model::{bounded, units};
+use rqps_model::{bounded, safe_path, units};
 
 /// The list of a bundle is not longer than this; what claims to be is no bundle.
 const LIST_BYTES_MAX: u64 = 4 << 20;
@@ -83,12 +83,12 @@ impl Bundle {
     /// The folder cannot be written; the file has changed since it was opened. Nothing stays behind
     /// then.
     pub fn unpack(&self, folder: &Path) -> Result<(), BundleError> {
-        fs::create_dir(folder).map_err(BundleError::io("create", folder))?;
+        safe_path::new_folder(folder, 0o777).map_err(BundleError::io("create", folder))?;
         let mut create = |file: &BundledFile| {
             let place = folder.join(&file.path);
             let parent = place.parent().unwrap_or(folder);
-            fs::create_dir_all(parent).map_err(BundleError::io("create", parent))?;
-            let made = File::create_new(&place).map_err(BundleError::io("create", &place))?;
+            safe_path::make_folder(parent).map_err(BundleError::io("create", parent))?;
+            let made = safe_path::new_file(&place).map_err(BundleError::io("create", &place))?;
             Ok(Box::new(made) as Box<dyn Write>)
         };
         let unpacked = walk(&self.path, &mut create).map(drop);

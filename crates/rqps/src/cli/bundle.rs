@@ -18,7 +18,7 @@ use rqps_lab::benchmarks;
 use rqps_lab::plan::{Plan, file, words};
 use rqps_model::build::{BuildSource, Dbms, Target, Version, config_parts};
 use rqps_model::run::Run;
-use rqps_model::{bounded, units};
+use rqps_model::{bounded, safe_path, units};
 use rqps_report::{render_markdown, render_text, repetition_document, repetition_json};
 use rqps_results as results;
 use rqps_results::ResultSet;
@@ -345,7 +345,7 @@ fn unpack(bundle: &Bundle, out: &Path) -> Result<PathBuf> {
     let unpacked = bundle.unpack(&partial.join("files")).map_err(anyhow::Error::from);
     let unpacked = unpacked.and_then(|()| {
         key.mark_made(&partial.join("files"))?;
-        fs::rename(partial.join("files"), &place)
+        safe_path::rename(&partial.join("files"), &place)
             .with_context(|| format!("create {}", place.display()))
     });
     own.remove()?;

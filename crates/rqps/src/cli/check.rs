@@ -26,8 +26,8 @@ use rqps_lab::plan::{Auto, Blocks, CountingPass, Plan, PlanDraft, cost, words};
 use rqps_model::benchmark::{Group, Phase};
 use rqps_model::build::{Build, BuildSource, Dbms, Target};
 use rqps_model::datagen::rng::Rng;
-use rqps_model::escape;
 use rqps_model::metric::Metric;
+use rqps_model::{escape, safe_path};
 use rqps_results as results;
 
 /// The version of the JSON form.
@@ -99,7 +99,7 @@ pub(super) fn check(words: &CheckArgs) -> Result<u8> {
     }
     if counts.is_dir() {
         let place = out.join(results::COUNTS);
-        fs::rename(&counts, &place).with_context(|| format!("write {}", place.display()))?;
+        safe_path::rename(&counts, &place).with_context(|| format!("write {}", place.display()))?;
     }
     end(words, (&out, receipt), began)
 }

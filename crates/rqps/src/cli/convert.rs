@@ -16,6 +16,8 @@ use crate::cli::report::{self, Compared};
 use crate::cli::{exit, gate, terminal};
 use rqps_analysis::Comparison;
 use rqps_embed::sqlite::{Sqlite, SqliteConnection, SqliteValue, Statement};
+use rqps_host::child::KeptFolder;
+use rqps_host::user;
 use rqps_import::{self as import, Across, ImportFormat, ImportOptions, Named};
 use rqps_model::run::{Dataset, Run, StepRecord};
 use rqps_model::{escape, safe_path};
@@ -208,11 +210,14 @@ fn to_files(
 /// Writes all tables with the compiled-in SQLite, in one transaction.
 fn to_sqlite(path: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<u64> {
     safe_path::parent(path)?;
-    // A link that leads nowhere would be made a file elsewhere.
     if fs::symlink_metadata(path).is_ok() {
         bail!("it already exists\nhint: name a new file, or remove this one");
     }
-    let mut database = SqliteConnection::open(&Arc::new(Sqlite::compiled_in()), path, 0)?;
+    // SQLite itself would follow a link that others put there meanwhile.
+    let place = PathBuf::from(format!("/var/tmp/rqps-export-{}", user::name()?));
+    let _kept = KeptFolder::make(&place, 0o700)?;
+    let made = place.join("tables");
+    let mut database = SqliteConnection::open(&Arc::new(Sqlite::compiled_in()), &made, 0)?;
     database.simple("BEGIN")?;
     let mut count = 0;
     for table in &TABLES {
@@ -233,6 +238,8 @@ fn to_sqlite(path: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<
     database.simple("CREATE INDEX metrics_by_step ON metrics (step, metric)")?;
     database.simple("CREATE INDEX seconds_by_run ON seconds (run, step)")?;
     database.simple("COMMIT")?;
+    drop(database);
+    std::io::copy(&mut fs::File::open(&made)?, &mut safe_path::new_file(path)?)?;
     Ok(count)
 }
 

@@ -18,7 +18,7 @@ use rqps_host::valgrind::{PATIENCE, Valgrind};
 use rqps_lab::lab::{Accepted, ExecutionOptions, HostLock};
 use rqps_lab::plan::Plan;
 use rqps_model::build::{BuildSource, Target};
-use rqps_model::escape;
+use rqps_model::{escape, safe_path};
 use rqps_wire as wire;
 use rqps_wire::password::TypedPasswords;
 
@@ -176,7 +176,7 @@ fn host_lock() -> HostLock {
 }
 
 fn can_be_made(folder: &Path) -> bool {
-    std::fs::create_dir_all(folder).is_ok()
+    safe_path::make_folder(folder).is_ok()
         && rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
 }
 

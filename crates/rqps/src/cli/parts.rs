@@ -1,7 +1,7 @@
 //! Several workloads in one command: each is a part with a result folder of its own, and one report
 //! has them all. Rates of different workloads are never pooled.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -174,7 +174,7 @@ pub(super) fn make_folder(folder: &Path, parts: &[Part]) -> Result<()> {
         bail!("{}: it is not empty; name another folder with --out", doing());
     }
     // Never through a link that somebody puts there meanwhile.
-    let mut file = File::create_new(&mark).with_context(doing)?;
+    let mut file = safe_path::new_file(&mark).with_context(doing)?;
     file.write_all(names.as_bytes()).with_context(doing)
 }
 

@@ -66,8 +66,9 @@ impl Cells {
         let copy = folder.join(ssh::program_name(&ssh::digest_of(program)?));
         if !copy.exists() {
             let partial = folder.join(".program.partial");
-            fs::copy(program, &partial)
-                .and_then(|_| fs::rename(&partial, &copy))
+            File::open(program)
+                .and_then(|program| safe_path::copy(&program, &partial))
+                .and_then(|_| safe_path::rename(&partial, &copy))
                 .with_context(|| format!("copy rqps to {}", copy.display()))?;
         }
         Ok(Cells { own, results: results.clone(), program: copy })
@@ -154,7 +155,7 @@ impl Cells {
             ssh::copy(&start, &partial, ssh::OF_BLOCK)?;
             if let Some(report) = checked_report(cell, &partial)? {
                 rustix::fs::syncfs(File::open(&partial)?).context("bring a block to the disk")?;
-                fs::rename(&partial, &taken).context("name a block that was taken in")?;
+                safe_path::rename(&partial, &taken).context("name a block that was taken in")?;
                 return Ok(Some((taken, report)));
             }
             self.own.remove_below(&partial)?;
@@ -265,7 +266,8 @@ fn bring(from: &Path, to: &Path) -> Result<()> {
     if fs::symlink_metadata(to).is_ok() {
         bail!("move {} to {}: it is there", from.display(), to.display());
     }
-    fs::rename(from, to).with_context(|| format!("move {} to {}", from.display(), to.display()))
+    safe_path::rename(from, to)
+        .with_context(|| format!("move {} to {}", from.display(), to.display()))
 }
 
 fn file_name(path: &Path) -> String {

@@ -12,6 +12,7 @@ use crate::lab::executor::slurm_queue::{self, Batch, NoAnswer, QueuedTask};
 use crate::lab::executor::{RemoteHosts, STOPPED, SlurmPartition};
 use rqps_host::beneath;
 use rqps_host::lock::OwnFolder;
+use rqps_model::safe_path;
 use rqps_model::units::short_hash;
 use rqps_results::{entries, replace_whole};
 
@@ -425,7 +426,7 @@ impl UnfitNodes {
         if !is_node(node) {
             bail!("{}: it has no plain name", what());
         }
-        fs::create_dir_all(&self.folder).with_context(what)?;
+        safe_path::make_folder(&self.folder).with_context(what)?;
         replace_whole(&self.folder.join(node), format!("{why}\n")).with_context(what)
     }
 

@@ -5,7 +5,7 @@
 //! `--server-host` the block asks over the same connection for drivers, which run elsewhere.
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -30,6 +30,7 @@ use crate::lab::ssh::{
 use crate::plan::{BlockSpec, Plan, step_files};
 use rqps_host::host;
 use rqps_model::host::HostsOfClients;
+use rqps_model::safe_path;
 
 /// Starts of a block on hosts that failed; then it is given up.
 const TRIES: u32 = 3;
@@ -225,7 +226,7 @@ impl<'e> SshExecutor<'e> {
         if !has_report.trim().is_empty() {
             self.cells.own.remove_below(&partial)?;
             host.prepared.link.fetch(&there, &partial, &self.options.stop)?;
-            fs::rename(&partial, cell.join(&busy.start)).context("name what came back")?;
+            safe_path::rename(&partial, &cell.join(&busy.start)).context("name what came back")?;
         }
         host.prepared.link.run(&format!("rm -rf {}", shell_word(&busy.folder)))?;
         Ok(())
@@ -375,7 +376,7 @@ fn start_block(
     let script = format!("rm -rf {quoted_folder} && mkdir -p {quoted_folder} && cat > {spec}");
     host.prepared.link.send(&script, cell.spec.print()?.as_bytes())?;
     // Several write to its end.
-    let words = File::create(log).and_then(|_| File::options().append(true).open(log));
+    let words = safe_path::create_file(log).and_then(|_| File::options().append(true).open(log));
     let words = words.with_context(|| format!("make {}", log.display()))?;
     let program = &host.prepared.program;
     let out = shell_word(&format!("{folder}/{start}"));

@@ -56,7 +56,7 @@ fn strangers_plan(folder: &Path, words: &[&str]) -> String {
 type Entries = Vec<(String, Vec<u8>)>;
 
 /// A bundle of a short comparison that `change` has changed. Lengths and checksums are right.
-fn bundle(here: &Path, change: &dyn Fn(&mut Entries, &mut Json)) -> PathBuf {
+pub(super) fn bundle(here: &Path, change: &dyn Fn(&mut Entries, &mut Json)) -> PathBuf {
     let words = ["compare", "fake@1", "b=fake@1", "--steps", "point-query"];
     let measured = rqps_in(&words, here).args(SHORT).output().unwrap();
     assert!(measured.status.success(), "{}", said(&measured));

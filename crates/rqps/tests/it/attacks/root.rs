@@ -454,3 +454,79 @@ fn code_under_test_reaches_neither_terminal_nor_folder_and_leaves_nothing() {
     let status = fs::read_to_string(format!("/proc/{daemon}/status")).unwrap_or_default();
     assert!(status.is_empty() || status.contains("State:\tZ"), "{status}");
 }
+
+/// The folder around a bundle that is being unpacked is swapped for one with a link in it.
+#[test]
+fn a_bundle_is_unpacked_through_no_link_that_comes_meanwhile() {
+    if !is_root("a_bundle_is_unpacked_through_no_link_that_comes_meanwhile") {
+        return;
+    }
+    let scene = Scene::new();
+    super::consent::bundle(scene.folder.path(), &|entries, _| {
+        for number in 0..2000 {
+            entries.push((format!("rqps-bundle/files/pad/{number}"), b"x".to_vec()));
+        }
+        entries.push(("rqps-bundle/files/evil/planted".to_owned(), b"x".to_vec()));
+    });
+    let seen = scene.path("swapped/.bundle.partial/files/files/pad");
+    let (swapped, around, root) = (scene.path("swapped"), scene.path("gone"), scene.path("root"));
+    let swap = std::thread::spawn(move || {
+        while !seen.exists() {
+            std::thread::yield_now();
+        }
+        fs::rename(&swapped, around).unwrap();
+        fs::create_dir_all(&seen).unwrap();
+        let link = seen.with_file_name("evil");
+        symlink(root, &link).unwrap();
+        lchown(link, Some(NOBODY), None).unwrap();
+    });
+    let output = scene.rqps(&["run", "changed.tar.gz", "--out", "swapped"]);
+    swap.join().unwrap();
+    assert!(!output.status.success(), "{}", said(&output));
+    scene.check_canary();
+}
+
+/// A cache, a work folder and a home that another user has prepared.
+#[test]
+fn root_works_in_no_cache_or_home_of_another_user() {
+    if !is_root("root_works_in_no_cache_or_home_of_another_user") {
+        return;
+    }
+    let scene = Scene::new();
+    let build = scene.path("theirs/cache/builds/rocksdb-9.9.3-x86_64");
+    fs::create_dir_all(&build).unwrap();
+    let pipe = std::process::Command::new("mkfifo").arg(build.join("manifest.json")).status();
+    assert!(pipe.unwrap().success());
+    // What a client of packages takes from folders above its own, and from a home.
+    let mvn = "#!/bin/sh\nat=$PWD\nwhile [ \"$at\" != / ]; do\n\
+               if [ -d \"$at/.mvn\" ]; then break; fi\nat=$(dirname \"$at\")\ndone\n\
+               echo \"settings in ${at#$PWD}, home in $HOME\"\nexit 1\n";
+    fs::create_dir(scene.path("bin")).unwrap();
+    fs::write(scene.path("bin/mvn"), mvn).unwrap();
+    fs::set_permissions(scene.path("bin/mvn"), Permissions::from_mode(0o755)).unwrap();
+    for folder in [".mvn", "theirs/home"] {
+        fs::create_dir(scene.path(folder)).unwrap();
+    }
+    symlink(scene.path("root"), scene.path("theirs/link")).unwrap();
+    for name in ["theirs", "theirs/cache", "theirs/cache/builds", "theirs/home", "theirs/link"] {
+        lchown(scene.path(name), Some(NOBODY), None).unwrap();
+    }
+    let run = |words: &[&str]| {
+        let mut command = rqps_in(words, scene.folder.path());
+        let path = format!("{}:/usr/bin:/bin", scene.path("bin").display());
+        command.env("HOME", scene.path("theirs/home")).env("PATH", path);
+        let output = said(&command.output().unwrap());
+        scene.check_canary();
+        output
+    };
+    let told = run(&["get", "rocksdb@9.9.3", "--cache", "theirs/cache"]);
+    assert!(told.contains("root puts nothing there"), "{told}");
+    assert_eq!(fs::read_dir(scene.path("theirs/cache")).unwrap().count(), 1);
+    let told = run(&["get", "rocksdb@9.9.3", "--cache", "theirs/link"]);
+    assert!(told.contains("which root does not follow"), "{told}");
+    let words = ["compare", "a=fake@1", "--steps", "point-query", "--out", "out", "--work"];
+    let told = run(&[&words[..], &["theirs/link"]].concat());
+    assert!(told.contains("which root does not follow"), "{told}");
+    let told = run(&["get", "rocksdb@9.9.3", "--cache", "cache"]);
+    assert!(told.trim_end().ends_with("settings in , home in"), "{told}");
+}
