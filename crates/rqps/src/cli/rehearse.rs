@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::cli::args::{Folders, GuestOptions, RuleOptions, share};
 use crate::cli::folders;
 use crate::cli::hosts::Hosts;
-use crate::cli::parts::{Switch, WorkloadArgs, duration, whole};
+use crate::cli::parts::{BlocksWord, Switch, WorkloadArgs, duration, whole};
 use crate::cli::plans::{self, Planned, Plans, PlansForm};
 use crate::cli::report::{self, Compared};
 use crate::cli::{exit, measure, questions, terminal};
@@ -49,6 +49,10 @@ pub(super) struct Rehearse {
     /// Measure only steps of the workload whose name matches; !GLOB excludes; repeatable
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     pub steps: Vec<String>,
+    /// Number of blocks of the measurement; `auto` stops when every step is decided or the budget
+    /// is spent
+    #[arg(long, value_name = "N|auto", default_value = "auto")]
+    pub blocks: BlocksWord,
     /// Seed of the statements
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>)]
     pub seed: u64,
@@ -158,11 +162,15 @@ fn measured(words: &Rehearse, planned: &Planned, out: &Path, left: Duration) -> 
     if !planned.report.preflight.is_empty() {
         return no("the new version does not take all of the source, see above");
     }
-    if left < MEASURED_LEAST {
-        return no("no time of --budget was left");
-    }
-    let auto = Auto { budget_seconds: Some(left.as_secs_f64()), ..Auto::default() };
-    let plan = Plan::build(PlanDraft { blocks: Blocks::Auto(auto), ..draft })?;
+    let blocks = match words.blocks {
+        BlocksWord::Number(blocks) => Blocks::Fixed(blocks),
+        BlocksWord::Auto if left < MEASURED_LEAST => return no("no time of --budget was left"),
+        BlocksWord::Auto => {
+            let budget_seconds = Some(left.as_secs_f64());
+            Blocks::Auto(Auto { budget_seconds, ..Auto::default() })
+        }
+    };
+    let plan = Plan::build(PlanDraft { blocks, ..draft })?;
     let folders = Folders {
         out: Some(out.to_owned()),
         work: words.plans.work.clone(),

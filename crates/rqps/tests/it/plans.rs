@@ -611,7 +611,7 @@ fn a_rehearsal_tells_first_what_breaks_and_what_answers_differently() {
                   INSERT INTO clerk SELECT i, 'clerk' || i % 10 FROM generate_series(1, 100) i;\n";
     fs::write(folder.path().join("schema.sql"), schema).unwrap();
     fs::write(folder.path().join("shop.toml"), UPGRADE).unwrap();
-    let line = "rehearse postgres@15.14.0 postgres@17.2.0 --bench sql:shop.toml --budget 60s \
+    let line = "rehearse postgres@15.14.0 postgres@17.2.0 --bench sql:shop.toml --blocks 1 \
                 --out page --format json";
     let words: Vec<&str> = line.split_whitespace().collect();
     let output = rqps_in(&words, folder.path()).output().unwrap();
