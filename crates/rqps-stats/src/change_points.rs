@@ -275,10 +275,15 @@ pub struct Partition {
     pub levels: Vec<VersionLevel>,
 }
 
-/// The cost of one change among this many versions: 3 ln V, at least 3 ln 3. With normal noise of
-/// the given variances, a ladder without changes then shows none in about 19 of 20 cases.
-pub fn penalty(versions: usize) -> f64 {
-    3.0 * (versions.max(3) as f64).ln()
+/// The cost of one change among this many versions, of which the scatter is known with `df` degrees
+/// of freedom: a ladder without changes shows one with at most the probability `alpha`.
+///
+/// A change between two levels costs the square of its t, so the cost is that of the two-sided
+/// quantile at `alpha`, by Bonferroni over the places of a change. It is at least 3 ln V.
+pub fn penalty(versions: usize, df: f64, alpha: f64) -> f64 {
+    let places = versions.max(2) as f64 - 1.0;
+    let least = 3.0 * (versions.max(3) as f64).ln();
+    student::quantile(1.0 - alpha / places / 2.0, df).powi(2).max(least)
 }
 
 /// An outlier costs one and a half changes: less than the two changes that would explain one
@@ -509,7 +514,7 @@ mod tests {
         for _ in 0..20 {
             let means: Vec<f64> = (0..7).map(|_| 0.5 * normal(&mut rng)).collect();
             let versions = versions(&means, 0.2);
-            let penalty = penalty(7);
+            let penalty = penalty(7, f64::INFINITY, 0.05);
             let levels = cheapest(&versions, penalty);
             let found = cost(&versions, &starts(&Partition { levels }), penalty);
             for mask in 0..64_u32 {
@@ -523,7 +528,9 @@ mod tests {
     /// change.
     #[test]
     fn an_outlier_is_no_change() {
-        let of = |means: &[f64]| partition(&versions(means, 0.01), penalty(means.len()));
+        let of = |means: &[f64]| {
+            partition(&versions(means, 0.01), penalty(means.len(), f64::INFINITY, 0.05))
+        };
         let one = of(&[0.0, 0.01, -0.01, -0.9, 0.0, 0.01, 0.0]);
         assert_eq!(starts(&one), [0; 0]);
         assert_eq!(one.levels[0].outliers, [3]);
@@ -536,12 +543,12 @@ mod tests {
     #[test]
     fn a_version_that_sticks_out_between_two_levels_is_an_outlier() {
         let means = [0.0, 0.01, -0.9, -0.91, -0.89, 0.1, -1.0, -0.99, -1.01, -1.0];
-        let found = partition(&versions(&means, 0.01), penalty(means.len()));
+        let found = partition(&versions(&means, 0.01), penalty(means.len(), f64::INFINITY, 0.05));
         assert_eq!(starts(&found), [2, 6]);
         assert_eq!(found.levels[1].outliers, [5]);
         assert!((found.levels[1].mean + 0.9).abs() < 0.01, "{found:?}");
         let stairs = [0.0, 0.01, -0.3, -0.6, -0.61, -0.59];
-        let found = partition(&versions(&stairs, 0.01), penalty(stairs.len()));
+        let found = partition(&versions(&stairs, 0.01), penalty(stairs.len(), f64::INFINITY, 0.05));
         assert_eq!(starts(&found), [2, 3]);
     }
 
@@ -560,7 +567,8 @@ mod tests {
                     -0.03 * changes as f64 + sd * normal(&mut rng)
                 })
                 .collect();
-            let starts = starts(&partition(&versions(&means, sd), penalty(20)));
+            let starts =
+                starts(&partition(&versions(&means, sd), penalty(20, f64::INFINITY, 0.05)));
             real += steps.len();
             found += starts.len();
             hits += steps
@@ -577,7 +585,7 @@ mod tests {
         let mut rng = Rng::new(5);
         let with_change = (0..400).filter(|_| {
             let means: Vec<f64> = (0..20).map(|_| 0.01 * normal(&mut rng)).collect();
-            partition(&versions(&means, 0.01), penalty(20)).levels.len() > 1
+            partition(&versions(&means, 0.01), penalty(20, f64::INFINITY, 0.05)).levels.len() > 1
         });
         let share = with_change.count() as f64 / 400.0;
         assert!(share < 0.05, "{share}");
@@ -586,6 +594,9 @@ mod tests {
     #[test]
     fn no_version_no_level() {
         assert_eq!(partition(&[], 3.0).levels, []);
-        assert_eq!(partition(&versions(&[1.5], 0.1), penalty(1)).levels.len(), 1);
+        assert_eq!(
+            partition(&versions(&[1.5], 0.1), penalty(1, f64::INFINITY, 0.05)).levels.len(),
+            1
+        );
     }
 }

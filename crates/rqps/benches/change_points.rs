@@ -113,7 +113,9 @@ fn ladders(series: usize, layout: f64, step: f64, ways: u64) {
                 .iter()
                 .map(|mean| VersionMean { mean: *mean, variance: variance + layout * layout })
                 .collect();
-            let levels = partition(&versions, penalty(VERSIONS)).levels;
+            let levels =
+                partition(&versions, penalty(VERSIONS, (VERSIONS * (RUNS - 1)) as f64, 0.05))
+                    .levels;
             levels.iter().skip(1).map(|level| level.from).collect()
         };
         let shifted = |logs: &[f64]| -> Vec<f64> { logs.iter().map(|ln| ln.exp()).collect() };

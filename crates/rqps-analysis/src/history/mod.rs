@@ -26,6 +26,7 @@ use rqps_model::units;
 use rqps_model::verdict::Verdict;
 use rqps_stats::Interval;
 use rqps_stats::change_points::{Compatibility, EDivisive, Shift, e_divisive};
+use rqps_stats::moderated::benjamini_hochberg;
 use rqps_stats::summary::geomean;
 pub use series::{
     FamilyLadder, FirstSet, LabelDates, LevelLine, SeriesOptions, SeriesSet, StepSeries,
@@ -406,15 +407,38 @@ pub fn date_histories(comparison: &Comparison, of: &DateOptions) -> Vec<DateHist
             }
         }
     }
-    let history = |((place, host), steps): ((usize, String), Vec<StepDates>)| DateHistory {
-        label: comparison.targets[place].label.clone(),
-        host,
-        host_changes: host_changes(comparison, place),
-        metric: of.metric.name().to_owned(),
-        better: of.metric.better(),
-        steps,
+    let history = |((place, host), mut steps): ((usize, String), Vec<StepDates>)| {
+        if !of.as_otava {
+            keep_shown(&mut steps);
+        }
+        DateHistory {
+            label: comparison.targets[place].label.clone(),
+            host,
+            host_changes: host_changes(comparison, place),
+            metric: of.metric.name().to_owned(),
+            better: of.metric.better(),
+            steps,
+        }
     };
     histories.into_iter().map(history).collect()
+}
+
+/// Takes the changes from steps that show none for certain, so that a history of many steps without
+/// a change seldom shows any: the smallest p of a step, times the places of a change, by Benjamini
+/// and Hochberg (1995) over the steps.
+fn keep_shown(steps: &mut [StepDates]) {
+    let of_step = |step: &StepDates| {
+        // Two levels without any scatter have no p.
+        let p = |change: &DateChange| if change.p.is_nan() { 0.0 } else { change.p };
+        let least = step.changes.iter().map(p).fold(1.0, f64::min);
+        (least * step.points.len() as f64).min(1.0)
+    };
+    let p: Vec<f64> = steps.iter().map(of_step).collect();
+    for (step, q) in steps.iter_mut().zip(benjamini_hochberg(&p)) {
+        if q > ladder::ALPHA {
+            step.changes.clear();
+        }
+    }
 }
 
 /// The host of the newest run of a target.

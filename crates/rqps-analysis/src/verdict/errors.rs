@@ -15,7 +15,8 @@ use rqps_model::gate::{Calibration, Canary, HostLog};
 use rqps_model::metric::Metric;
 use rqps_model::verdict::Verdict;
 use rqps_stats::moderated::{Estimate, Prior, SD_MIN, Spread, TESTS_MIN};
-use rqps_stats::{Interval, paired, student, summary};
+use rqps_stats::paired::Correlation;
+use rqps_stats::{Interval, student, summary};
 
 /// Degrees of freedom of the error inside a block, at least: it averages many turns, so it is known
 /// better than the scatter of two or three blocks.
@@ -77,6 +78,12 @@ impl<'a> PairList<'a> {
         let kind = Some(Kind::Reads);
         PairList { differences, block_errors: &[], blocks: &[], kind, offset: None }
     }
+
+    /// True if it can tell whether blocks follow each other.
+    fn is_long(&self, most: usize) -> bool {
+        self.kind.is_some() && self.differences.len().min(most) >= MEMORY_PAIRS
+    }
+
     /// The root mean square of the errors inside the first `most` blocks.
     fn block_error(&self, most: usize) -> Option<f64> {
         let errors = self.block_errors.get(..self.differences.len().min(most))?;
@@ -160,8 +167,6 @@ struct Own {
     pairs: usize,
     /// Divisor of the standard deviation before steps share it.
     scale: f64,
-    /// As [`Member::memory`].
-    memory: f64,
 }
 
 /// Means over the first `most` pairs of each list, and the variance that each kind shares. Their
@@ -176,7 +181,7 @@ pub(super) fn members(
     host: &Widening,
 ) -> (Vec<Option<Member>>, Vec<(Kind, Prior)>) {
     let memory = memory(lists, most);
-    let mut own: Vec<Option<Own>> = lists.iter().map(|list| own(list, most, memory)).collect();
+    let mut own: Vec<Option<Own>> = lists.iter().map(|list| own(list, most)).collect();
     let kinds: BTreeSet<Kind> = lists.iter().filter_map(|list| list.kind).collect();
     let mut priors = Vec::new();
     for kind in kinds {
@@ -198,23 +203,18 @@ pub(super) fn members(
     let member = |(own, list): (Option<Own>, &PairList<'_>)| {
         let own = own?;
         let prior = priors.iter().find(|(kind, _)| list.kind == Some(*kind));
-        Some(own.member(prior.map(|(_, prior)| prior), list, most, host))
+        Some(own.member(prior.map(|(_, prior)| prior), &memory, (list, most), host))
     };
     (own.into_iter().zip(lists).map(member).collect(), priors)
 }
 
-fn own(list: &PairList<'_>, most: usize, memory: f64) -> Option<Own> {
-    let differences = &list.differences[..list.differences.len().min(most)];
-    let mut sorted = differences.to_vec();
+fn own(list: &PairList<'_>, most: usize) -> Option<Own> {
+    let mut sorted = list.differences[..list.differences.len().min(most)].to_vec();
     // Sums in sorted order: the same pairs in any order give the same bits.
     sorted.sort_by(f64::total_cmp);
     let sd = summary::stddev(&sorted).filter(|sd| *sd >= SD_MIN)?;
-    let spread = if memory > 0.0 {
-        paired::correlated_spread(differences, memory)
-    } else {
-        Spread { sd, df: (sorted.len() - 1) as f64 }
-    };
-    Some(Own { mean: summary::mean(&sorted), spread, pairs: sorted.len(), scale: 1.0, memory })
+    let spread = Spread { sd, df: (sorted.len() - 1) as f64 };
+    Some(Own { mean: summary::mean(&sorted), spread, pairs: sorted.len(), scale: 1.0 })
 }
 
 impl Own {
@@ -225,11 +225,11 @@ impl Own {
     fn member(
         &self,
         prior: Option<&Prior>,
-        list: &PairList<'_>,
-        most: usize,
+        memory: &Correlation,
+        (list, most): (&PairList<'_>, usize),
         host: &Widening,
     ) -> Member {
-        let Own { mean, spread, pairs, scale, memory } = *self;
+        let Own { mean, spread, pairs, scale } = *self;
         let moderated = prior.map_or(spread, |prior| {
             let moderated = prior.moderate(self.scaled());
             Spread { sd: moderated.sd * scale, ..moderated }
@@ -244,27 +244,31 @@ impl Own {
             }
         };
         let inside = list.block_error(most);
+        // The errors inside two blocks have nothing to do with each other.
+        let usual = prior.map_or(spread.sd, |prior| prior.sd * scale);
+        let alone = inside.map_or(0.0, |sd| (sd / usual).powi(2));
+        let following =
+            list.is_long(most).then(|| memory.spread(&list.differences[..pairs], moderated, alone));
         let inside = inside.map(|sd| Spread { sd, df: moderated.df.max(INSIDE_DF_MIN) });
+        let df_lent = moderated.df - spread.df;
+        let moderated = following.unwrap_or(moderated);
         let sd = moderated.sd.max(inside.map_or(0.0, |inside| inside.sd)).max(host.pair_sd);
         let (blocks, inside) = (estimate(moderated), inside.map(estimate));
-        let df_lent = moderated.df - spread.df;
+        let memory = if memory.is_shown && list.is_long(most) { memory.mean() } else { 0.0 };
         Member { mean, blocks, inside, sd, pairs, df_lent, memory }
     }
 }
 
-/// The correlation of a block's difference with the next one's, over four or more steps; 0 if it
-/// is not shown.
-fn memory(lists: &[PairList<'_>], most: usize) -> f64 {
-    let long = |list: &&PairList<'_>| {
-        list.kind.is_some() && list.differences.len().min(most) >= MEMORY_PAIRS
-    };
-    let lists: Vec<PairList<'_>> = lists.iter().filter(long).copied().collect();
+/// What four or more steps tell of the correlation of a block's difference with the next one's.
+fn memory(lists: &[PairList<'_>], most: usize) -> Correlation {
+    let lists: Vec<PairList<'_>> =
+        lists.iter().filter(|list| list.is_long(most)).copied().collect();
     if lists.len() < TESTS_MIN {
-        return 0.0;
+        return Correlation::none();
     }
     let series: Vec<&[f64]> =
         lists.iter().map(|it| &it.differences[..it.differences.len().min(most)]).collect();
-    paired::shared_correlation(&series, moves_together(&lists, most))
+    Correlation::of(&series, moves_together(&lists, most))
 }
 
 /// True if the steps move together from block to block by more than each scatters by itself: the

@@ -43,7 +43,7 @@ const EQUAL: &str = "\
 A **false alarm** is any verdict that states a difference: SLOWER, FASTER, SLOWER-SMALL or
 FASTER-SMALL. *Large* ones are SLOWER and FASTER; only SLOWER can fail a gate. q = 0.05 means a false alarm in at
 most 5 % of comparisons, for each metric; what simulations have is in
-[verdicts.md](verdicts.md#loud-steps-shared-starts-few-pairs).
+[verdicts.md](verdicts.md#loud-steps-few-pairs).
 From the measurement 2026-11-25-inside on, rqps judges rates with at least the error inside a block,
 which leaves 1 to 3 % there ([verdicts.md](verdicts.md#turns)).
 
