@@ -155,7 +155,12 @@ fn walked(path: &Path, make: bool) -> io::Result<File> {
             #[expect(clippy::disallowed_methods, reason = "no root")]
             std::fs::create_dir_all(path)?;
         }
-        return Ok(File::from(open(path, FOLDER, Mode::empty())?));
+        let opened = match open(path, FOLDER, Mode::empty()) {
+            // One that may be entered, not read: all but reading and syncing it works.
+            Err(Errno::ACCESS) => open(path, FOLDER | OFlags::PATH, Mode::empty()),
+            opened => opened,
+        };
+        return Ok(File::from(opened?));
     }
     let (mut at, mut links) = (start(path)?, 0);
     let mut rest: VecDeque<OsString> = parts(path).collect();
