@@ -8,6 +8,7 @@ use rqps_model::build::{Dbms, Version};
 use rqps_model::dialect::Dialect;
 use rqps_model::escape;
 use rqps_model::sql_name::Literal;
+use rqps_plans::StatementLog;
 
 use rqps_text::pgbench::{PgbenchProgram, VariableNames};
 use rqps_text::{
@@ -175,6 +176,18 @@ fn records(bytes: &[u8], delimiter: u8, line: u64) -> Option<Records> {
         all.push(fields.map(|(field, quoted)| (field.to_vec(), quoted)).collect());
     }
     Some(all)
+}
+
+/// Logs of servers with statements and their times.
+pub(super) fn statement_log(bytes: &[u8]) {
+    for dialect in DIALECTS {
+        let (mut log, mut found) = (StatementLog::default(), Vec::new());
+        if log.take(bytes, "log", dialect).is_ok() {
+            log.statements(5, &mut found);
+        }
+        let shares = found.iter().filter_map(|one| one.share);
+        assert!(shares.sum::<f64>() <= 1.000_001 && found.len() <= 5);
+    }
 }
 
 /// Records that are written again are the same, and a file may be cut between them.

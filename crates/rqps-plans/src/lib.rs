@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod compare;
+mod log;
 pub mod mysql;
 pub mod postgres;
 mod rehearsal;
@@ -16,6 +17,7 @@ mod report;
 pub mod sqlite;
 
 pub use self::compare::{Difference, PlanClass, compare, cost_ratio};
+pub use self::log::StatementLog;
 pub use self::rehearsal::{Condition, PlanNode, Statement, each_chunk, statements_of};
 pub use self::rehearsal::{
     Judged, PlanError, Planner, PrivatePlace, Rehearsal, Report, SourceFiles, Tell, judge,

@@ -287,7 +287,12 @@ fn refused_settings(source: &mut Session, new: &mut Session) -> Result<Vec<Strin
     for row in &said {
         let (name, value) = (cell(row, 0), cell(row, 1));
         let Some(new) = known.get(name) else {
-            refused.push(format!("the setting {name} = {value} is gone"));
+            // Some are not shown to every role, but their names are known.
+            let literal = Literal::quoted(Dialect::Postgres, name).to_string();
+            let asked = ["SELECT current_setting(", &literal, ", true) IS NULL"].concat();
+            if new.try_rows(&asked).is_ok_and(|rows| rows.iter().any(|row| cell(row, 0) == "t")) {
+                refused.push(format!("the setting {name} = {value} is gone"));
+            }
             continue;
         };
         let is_taken = match cell(new, 1) {

@@ -28,7 +28,7 @@ use rqps_model::sql_workload::SqlStep;
 use rqps_plans::mysql::{self, MysqlSource};
 use rqps_plans::postgres::{self, PostgresSource};
 use rqps_plans::sqlite::{self, SqliteSource};
-use rqps_plans::{PrivatePlace, Rehearsal, Report, SourceFiles, Statement};
+use rqps_plans::{PrivatePlace, Rehearsal, Report, SourceFiles, Statement, StatementLog};
 use rqps_text::SqlPart;
 use rqps_wire::dsn::{self, Dsn};
 use rqps_wire::mysql::MysqlClient;
@@ -67,6 +67,11 @@ pub(super) struct Plans {
     /// of pg_stat_statements that take most of the time]
     #[arg(long, value_name = "FILE", help_heading = "Statements")]
     pub statements: Vec<PathBuf>,
+    /// A log of the server: the statements that take most of its time, with their shares;
+    /// repeatable. Of Postgres jsonlog, csvlog or a plain log with log_min_duration_statement, of
+    /// MySQL and MariaDB the slow log
+    #[arg(long, value_name = "FILE", help_heading = "Statements")]
+    pub log: Vec<PathBuf>,
     /// A statement to plan; repeatable
     #[arg(long, value_name = "SQL", help_heading = "Statements")]
     pub sql: Vec<String>,
@@ -99,7 +104,7 @@ pub(super) struct Plans {
     pub cache: CacheFolder,
 }
 
-/// Most statements that come from the server's own statistics.
+/// Most statements that come from the server's own statistics or logs.
 const MOST: usize = 200;
 
 /// Most tables that a question names.
@@ -174,13 +179,22 @@ pub(super) fn planned(words: &Plans, mut sides: Sides) -> Result<Result<Planned,
     for path in &words.statements {
         rqps_plans::statements_of(path, dialect, &mut statements)?;
     }
+    let mut logs = StatementLog::default();
+    for path in &words.log {
+        logs.read(path, dialect)?;
+    }
+    if let Some(left_out) = logs.statements(MOST, &mut statements) {
+        info!("rqps: {left_out}");
+    }
     if let (true, Source::Server(dsn), Dialect::Postgres) =
         (statements.is_empty(), &sides.source, dialect)
     {
         statements = postgres(dsn)?.statements(MOST)?;
     }
     if statements.is_empty() {
-        bail!("compare plans of no statement\nhint: name files with --statements FILE");
+        bail!(
+            "compare plans of no statement\nhint: name files with --statements FILE or --log FILE"
+        );
     }
     let stop = stop_flag()?;
     let interrupt = Interrupt(Arc::clone(&stop));

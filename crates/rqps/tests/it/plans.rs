@@ -563,6 +563,8 @@ fn a_source_is_only_read_and_its_values_stay_without_a_yes() {
         assert_eq!(one["class"], "same", "{one:#}");
     }
     assert_eq!(report["notes"].as_array().unwrap().len(), 0, "{report:#}");
+    // Also of settings that this role does not see.
+    assert!(report.get("preflight").is_none(), "{report:#}");
     let log = server.log_since(mark);
     let words = first_words(&log);
     let granted = words.iter().filter(|word| *word == "GRANT").count();
