@@ -676,3 +676,54 @@ mod dates_tests {
         assert_eq!(host_difference(None, Some(&before)), "what differs is not recorded");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rqps_model::datagen::rng::Rng;
+
+    const NIGHTS: usize = 100;
+
+    /// Twelve steps of a hundred nights with a scatter of 1 %, of which the first `changed` lose 3 %
+    /// in the 60th.
+    fn history(rng: &mut Rng, changed: usize) -> Vec<StepDates> {
+        let of = DateOptions {
+            metric: Metric::Rate,
+            as_otava: false,
+            max_p: 0.001,
+            min_magnitude: 0.0,
+            same_host: false,
+        };
+        let mut normal = || (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
+        let mut step = |at: usize| {
+            let level = |night: usize| if at < changed && night >= 60 { 0.97 } else { 1.0 };
+            let point = |night: usize| DatePoint {
+                date: format!("{night:03}"),
+                result_set: night.to_string(),
+                value: 1000.0 * level(night) * (0.01 * normal()).exp(),
+                n: 1,
+            };
+            StepDates::find(&at.to_string(), (0..NIGHTS).map(point).collect(), &of)
+        };
+        (0..12).map(&mut step).collect()
+    }
+
+    #[test]
+    fn histories_of_many_steps_without_a_change_seldom_show_one() {
+        let mut rng = Rng::new(3);
+        let has_any = |steps: &[StepDates]| steps.iter().any(|step| !step.changes.is_empty());
+        let (mut before, mut after, mut found) = (0, 0, 0);
+        for _ in 0..30 {
+            let mut steps = history(&mut rng, 0);
+            before += usize::from(has_any(&steps));
+            keep_shown(&mut steps);
+            after += usize::from(has_any(&steps));
+            let mut steps = history(&mut rng, 2);
+            keep_shown(&mut steps);
+            let is_there = |change: &DateChange| change.at.abs_diff(60) <= 2;
+            found += steps[..2].iter().filter(|it| it.changes.iter().any(is_there)).count();
+        }
+        assert!(before >= 8 && after <= 3, "{before} and {after} of 30");
+        assert!(found >= 57, "{found} of 60");
+    }
+}
