@@ -30,7 +30,10 @@ const KNOWN: &[(&str, &[&str])] = &[
             "rows.join(\"OR\")", "table.name", "word",
         ],
     ),
-    ("bench/sql/draft/keys", &["columns", "facts.name", "overriding", "values"]),
+    (
+        "bench/sql/draft/keys",
+        &["assignments", "columns", "facts.name", "key", "overriding", "values"],
+    ),
     (
         "bench/sql/draft/survey",
         &[

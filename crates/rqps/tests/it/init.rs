@@ -320,7 +320,7 @@ fn drafts_run(test: &str, target: &str, dbms: Dbms) {
             check_step(step, &text);
         }
         let made_tables: Vec<String> =
-            application.tables.iter().map(|table| format!("DROP TABLE {table}")).collect();
+            application.tables.iter().map(|table| format!("DROP {table}")).collect();
         if dbms == Dbms::Postgres {
             server.owner(&["DROP VIEW pg_stat_statements"]);
         }
@@ -355,6 +355,12 @@ fn check_step(step: &Json, text: &str) {
 fn drafts_of_three_applications_run_on_postgres() {
     let test = "drafts_of_three_applications_run_on_postgres";
     drafts_run(test, "postgres@17.2.0", Dbms::Postgres);
+}
+
+#[test]
+fn drafts_of_three_applications_run_on_mariadb() {
+    let test = "drafts_of_three_applications_run_on_mariadb";
+    drafts_run(test, "mariadb@11.4.5", Dbms::Mariadb);
 }
 
 #[test]
@@ -415,6 +421,7 @@ impl Application {
     ) -> impl Iterator<Item = &'static (&'static str, &'static [&'static str])> {
         self.both.iter().chain(match dbms {
             Dbms::Postgres => self.postgres,
+            Dbms::Mariadb => &[],
             _ => self.mysql,
         })
     }
@@ -438,7 +445,9 @@ pub(crate) const ALL: [Application; 3] = [
              UNIQUE (rental_date, film_id, customer_id), CHECK (return_date >= rental_date), \
              FOREIGN KEY (film_id) REFERENCES film (film_id))",
         ],
-        tables: &["rental", "film_actor", "film", "actor", "language"],
+        tables: &[
+            "TABLE rental", "TABLE film_actor", "TABLE film", "TABLE actor", "TABLE language",
+        ],
         rows: || {
             vec![
                 list("language (language_id, name)", 6, |i| format!("({i}, 'tongue {i}')")),
@@ -558,8 +567,15 @@ pub(crate) const ALL: [Application; 3] = [
              quantity SMALLINT NOT NULL, discount DECIMAL(3, 2) NOT NULL, PRIMARY KEY (order_id, \
              product_id), FOREIGN KEY (order_id) REFERENCES orders (order_id), FOREIGN KEY \
              (product_id) REFERENCES products (product_id))",
+            "CREATE VIEW order_sums AS SELECT o.order_id, c.country AS land, o.ordered, \
+             sum(d.quantity) AS pieces FROM orders o JOIN customers c ON c.customer_id = \
+             o.customer_id JOIN order_details d ON d.order_id = o.order_id GROUP BY o.order_id, \
+             c.country, o.ordered",
         ],
-        tables: &["order_details", "orders", "products", "customers"],
+        tables: &[
+            "VIEW order_sums", "TABLE order_details", "TABLE orders", "TABLE products",
+            "TABLE customers",
+        ],
         rows: || {
             vec![
                 list("customers (customer_id, company, country, data)", 90, |i| {
@@ -611,6 +627,11 @@ pub(crate) const ALL: [Application; 3] = [
                 &["'2024-06-01'", "5", "10"],
             ),
             ("DELETE FROM orders WHERE order_id = ?", &["99999"]),
+            (
+                "SELECT s.pieces FROM order_sums s WHERE s.land = ? AND s.ordered >= ? AND \
+                 s.order_id = ?",
+                &["'Peru'", "'2024-06-01'", "7"],
+            ),
         ],
         postgres: &[
             (
@@ -648,8 +669,11 @@ pub(crate) const ALL: [Application; 3] = [
              SMALLINT NOT NULL)",
             "CREATE TABLE playlist_track (playlist_id INT NOT NULL, track_id INT NOT NULL, added \
              DATE NOT NULL, PRIMARY KEY (playlist_id, track_id))",
+            "CREATE TABLE heard (track_id INT PRIMARY KEY, times SMALLINT NOT NULL)",
         ],
-        tables: &["playlist_track", "track", "album", "artist"],
+        tables: &[
+            "TABLE heard", "TABLE playlist_track", "TABLE track", "TABLE album", "TABLE artist",
+        ],
         rows: || {
             vec![
                 list("artist (artist_id, name)", 100, |i| format!("({i}, 'Artist {i}')")),
@@ -668,6 +692,7 @@ pub(crate) const ALL: [Application; 3] = [
                 list("playlist_track (playlist_id, track_id, added)", 3000, |i| {
                     format!("({}, {i}, '2024-01-01')", 1 + i % 18)
                 }),
+                list("heard (track_id, times)", 500, |i| format!("({i}, {})", 32000 + i)),
             ]
         },
         both: &[
@@ -687,11 +712,23 @@ pub(crate) const ALL: [Application; 3] = [
                 &["1500", "'long'", "'short'", "4", "5", "0", "2"],
             ),
         ],
-        postgres: &[(
-            "INSERT INTO playlist_track (playlist_id, track_id, added) VALUES (?, ?, ?) \
-             ON CONFLICT (playlist_id, track_id) DO UPDATE SET added = ?",
-            &["1", "5", "'2024-05-05'", "'2024-05-05'"],
-        )],
+        postgres: &[
+            (
+                "INSERT INTO playlist_track (playlist_id, track_id, added) VALUES (?, ?, ?) \
+                 ON CONFLICT (playlist_id, track_id) DO UPDATE SET added = ?",
+                &["1", "5", "'2024-05-05'", "'2024-05-05'"],
+            ),
+            (
+                "INSERT INTO heard (track_id, times) VALUES (?, ?) ON CONFLICT (track_id) DO \
+                 UPDATE SET times = heard.times + ?",
+                &["7", "1", "1"],
+            ),
+            (
+                "INSERT INTO heard AS h (track_id, times) VALUES (?, ?) ON CONFLICT (track_id) DO \
+                 UPDATE SET times = h.times + excluded.times",
+                &["7", "1"],
+            ),
+        ],
         mysql: &[
             (
                 "SELECT GROUP_CONCAT(name ORDER BY name SEPARATOR ?), ROUND(AVG(unit_price), ?) \
@@ -699,6 +736,16 @@ pub(crate) const ALL: [Application; 3] = [
                 &["', '", "2", "9"],
             ),
             ("REPLACE INTO playlist_track VALUES (?, ?, ?)", &["1", "5", "'2024-05-05'"]),
+            (
+                "INSERT INTO heard (track_id, times) VALUES (?, ?) ON DUPLICATE KEY UPDATE times \
+                 = times + ?",
+                &["7", "1", "1"],
+            ),
+            (
+                "INSERT INTO heard (track_id, times) VALUES (?, ?) ON DUPLICATE KEY UPDATE times \
+                 = times + VALUES(times)",
+                &["7", "1"],
+            ),
         ],
     },
 ];

@@ -226,7 +226,7 @@ pub(super) fn freed_rows(
 /// Tables in an order in which they can be dropped: those that reference before those that they
 /// reference. Tables whose references form a circle stand together.
 pub(super) fn drop_order(tables: &[TableFacts]) -> Vec<Vec<usize>> {
-    let mut left: Vec<usize> = (0..tables.len()).collect();
+    let mut left: Vec<usize> = (0..tables.len()).filter(|table| !tables[*table].is_view).collect();
     let mut order = Vec::new();
     while !left.is_empty() {
         let is_referenced = |table: usize| {
@@ -367,8 +367,14 @@ pub(super) fn undone(
     again: &BTreeMap<usize, String>,
 ) -> Option<Undone> {
     let tree = TokenTree::of(statement);
-    let target = Target::of(&tree, tables).filter(|_| statement.is_update())?;
+    let target = Target::of(&tree, tables)?;
+    if statement.is_insert() {
+        return upsert_undone(&tables[target.table], &target, &tree, name);
+    }
     let counters = target.counters(&tree);
+    if !statement.is_update() {
+        return None;
+    }
     let is_first = counters.iter().any(|(at, _)| tree.is_sign(*at, "-"));
     let columns = &tables[target.table].columns;
     let is_narrow = counters.iter().any(|(_, column)| columns[*column].room_to_count() < PLENTY);
@@ -389,6 +395,49 @@ pub(super) fn undone(
         }
     });
     Some(Undone { sql, is_first })
+}
+
+/// What takes away again what an INSERT of one row adds to narrow columns of a row that is there.
+fn upsert_undone(
+    facts: &TableFacts,
+    target: &Target<'_>,
+    tree: &TokenTree<'_>,
+    name: impl Fn(usize) -> String,
+) -> Option<Undone> {
+    let mut stored: BTreeMap<usize, String> = BTreeMap::new();
+    for (at, number) in tree.values() {
+        match target.inserted(tree, at) {
+            Some((0, column)) => _ = stored.entry(column).or_insert_with(|| name(number)),
+            Some(_) => return None,
+            None => {}
+        }
+    }
+    let amount = |sign: usize| {
+        if let Some(number) = tree.value(sign + 1) {
+            return Some(name(number));
+        }
+        // `excluded.plays`, `VALUES(plays)`.
+        let column = facts.column(tree.name(sign + 3)?)?;
+        stored.get(&column).cloned()
+    };
+    let is_narrow = |column: usize| facts.columns[column].room_to_count() < PLENTY;
+    let counters = target.counters(tree).into_iter().filter(|(_, column)| is_narrow(*column));
+    let assignments = counters.map(|(sign, column)| {
+        let (column, amount) = (&facts.columns[column].name, amount(sign)?);
+        Some(match tree.is_sign(sign, "+") {
+            // Others may have taken it away meanwhile.
+            true => format!("{column} = greatest({column}, {amount}) - {amount}"),
+            false => format!("{column} = {column} + {amount}"),
+        })
+    });
+    let assignments: Vec<String> = assignments.collect::<Option<_>>()?;
+    let is_given = |key: &&Vec<usize>| key.iter().all(|column| stored.contains_key(column));
+    let key = facts.unique.iter().find(is_given).filter(|_| !assignments.is_empty())?;
+    let equal = |column: &usize| format!("{} = {}", facts.columns[*column].name, stored[column]);
+    let key: Vec<String> = key.iter().map(equal).collect();
+    let (assignments, key) = (assignments.join(", "), key.join(" AND "));
+    let sql = format!("UPDATE {} SET {assignments} WHERE {key}", facts.name);
+    Some(Undone { sql, is_first: false })
 }
 
 /// An INSERT whose row also gets its key, because numbers that the server gives would run out. The

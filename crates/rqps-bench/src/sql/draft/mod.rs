@@ -70,7 +70,7 @@ fn head(dialect: Dialect, from: &str, found: &DatabaseSurvey) -> String {
          #\n# Tables:\n",
         escape::line(from)
     );
-    for table in &found.tables {
+    for table in found.tables.iter().filter(|table| !table.is_view) {
         let bytes = table.bytes.map(rqps_model::units::bytes);
         let bytes = bytes.map(|bytes| format!(", {bytes}")).unwrap_or_default();
         let referenced: BTreeSet<&str> =

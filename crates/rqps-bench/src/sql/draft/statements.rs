@@ -104,6 +104,12 @@ pub(super) fn meaning(statement: &TopStatement, tables: &[TableFacts]) -> Meanin
         }
         let stored = target.as_ref().and_then(|target| target.stored(&tree, at));
         let (guess, group) = match stored {
+            // `VALUES (7, 1) … SET plays = plays + excluded.plays`
+            Some((row, ValueGuess::Stored(table, column)))
+                if statement.is_insert() && counters.contains(&column) =>
+            {
+                (ValueGuess::Step(table, column), Some(Together::Stored(row)))
+            }
             Some((row, guess)) => (guess, Some(Together::Stored(row))),
             None => compared(&operands, at),
         };
@@ -176,7 +182,8 @@ pub(super) fn with_casts(statement: &TopStatement, tables: &[TableFacts]) -> Str
             _ => return None,
         };
         let has_length = ["char", "bit"].iter().any(|part| type_name.starts_with(part));
-        (!has_length).then(|| format!("{}::{type_name}", tree.text(at)))
+        let is_cast = tree.is_sign(at + 1, ":");
+        (!has_length && !is_cast).then(|| format!("{}::{type_name}", tree.text(at)))
     })
 }
 
@@ -475,6 +482,7 @@ mod tests {
         let wanted = "SELECT 1 FROM line WHERE code = $1 AND product BETWEEN $2::integer \
                       AND $3::integer + $4";
         assert_eq!(with_casts(&of(sql), &tables), wanted);
+        assert_eq!(with_casts(&of(wanted), &tables), wanted);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::statements::{
     NodeKind, OWN, TokenTree, bare, holds_text, is_of_tables, learn_columns, meaning, plain,
     prepared, with_casts,
 };
+use super::written::NamedTables;
 use crate::sql::draft;
 use rqps_model::dialect::{Dialect, SERVER_ONLY};
 use rqps_text::is_one_statement;
@@ -149,7 +150,87 @@ fn tables(
         let drafted = if visible.contains(&text(3)) { text(4) } else { table.name.clone() };
         tables.push((table, drafted));
     }
+    for (view, drafted, definition) in views(dialect, ask, visible) {
+        let mut view = view;
+        let known: Vec<TableFacts> = tables.iter().map(|(table, _)| table.clone()).collect();
+        let shown = shown_columns(dialect, &definition, &known);
+        for (column, shows) in view.columns.iter_mut().zip(shown) {
+            column.shows = shows;
+        }
+        tables.push((view, drafted));
+    }
     Ok(tables)
+}
+
+/// The views, the names of each in the draft, and their definitions. A server that shows none has
+/// none.
+fn views(
+    dialect: Dialect,
+    ask: &mut AskDatabase<'_>,
+    visible: &BTreeSet<String>,
+) -> Vec<(TableFacts, String, String)> {
+    let sql = match dialect {
+        Dialect::Postgres => {
+            "SELECT c.oid::regclass::text, c.oid, quote_ident(c.relname), pg_get_viewdef(c.oid) \
+             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+             WHERE c.relkind IN ('v', 'm') AND n.nspname !~ '^pg_' \
+             AND n.nspname <> 'information_schema' ORDER BY c.oid"
+        }
+        Dialect::Mysql => {
+            "SELECT CONCAT('`', REPLACE(TABLE_NAME, '`', '``'), '`'), TABLE_NAME, NULL, \
+             VIEW_DEFINITION FROM information_schema.VIEWS WHERE TABLE_SCHEMA = DATABASE() \
+             ORDER BY 1"
+        }
+        _ => return Vec::new(),
+    };
+    let mut found = Vec::new();
+    for row in ask(sql).unwrap_or_default().iter().take(TABLES) {
+        let text = |index: usize| row.get(index).cloned().flatten().unwrap_or_default();
+        let name = plain(dialect, &text(0));
+        let mut view = TableFacts { name, is_view: true, ..TableFacts::default() };
+        if columns(dialect, ask, &mut view, &text(1)).is_ok() {
+            let drafted = if visible.contains(&text(1)) { text(2) } else { view.name.clone() };
+            found.push((view, drafted, text(3)));
+        }
+    }
+    found
+}
+
+/// For each column of a view, the column that it shows as it is.
+fn shown_columns(
+    dialect: Dialect,
+    definition: &str,
+    tables: &[TableFacts],
+) -> Vec<Option<(usize, usize)>> {
+    let tree = TokenTree::read(dialect, definition);
+    // Servers put joins into parentheses.
+    let mut around_joins: BTreeSet<usize> = BTreeSet::new();
+    for at in 1..tree.nodes.len() {
+        let is_after = tree.is_any(at - 1, &["FROM", "JOIN"]) || around_joins.contains(&(at - 1));
+        if is_after && tree.is_sign(at, "(") && !tree.is(at + 1, "SELECT") {
+            around_joins.insert(at);
+        }
+    }
+    let ends = around_joins.iter().filter_map(|open| tree.nodes[*open].partner);
+    let all: BTreeSet<usize> = ends.chain(around_joins.iter().copied()).collect();
+    let flat = tree.with(|at| all.contains(&at).then(String::new));
+    let tree = TokenTree::read(dialect, &flat);
+    let named = NamedTables::of(&tree, tables);
+    let outer = |word: &str| {
+        (0..tree.nodes.len()).find(|at| tree.nodes[*at].parent.is_none() && tree.is(*at, word))
+    };
+    let (Some(select), Some(from)) = (outer("SELECT"), outer("FROM")) else { return Vec::new() };
+    let first = select + 1 + usize::from(tree.is(select + 1, "DISTINCT"));
+    let shown = |(begin, end): (usize, usize)| {
+        let mut last = end - 1;
+        if last > begin + 1 && tree.is(last - 1, "AS") {
+            last -= 2;
+        }
+        let is_path = (begin..=last).all(|at| tree.name(at).is_some() || tree.is_sign(at, "."));
+        let (table, column, _) = named.column(last).filter(|_| is_path)?;
+        Some((table, column))
+    };
+    tree.items(first, from).into_iter().map(shown).collect()
 }
 
 /// The query of a table's columns: name, type, place in the primary key, whether it may be NULL,
@@ -562,6 +643,8 @@ pub(super) struct TableFacts {
     /// Indexes of the columns of each unique index, that of the primary key included.
     pub(super) unique: Vec<Vec<usize>>,
     pub(super) references: Vec<ForeignKey>,
+    /// A view. Nothing is read from it: somebody's function may stand in it.
+    pub(super) is_view: bool,
 }
 
 /// A reference from a table to another, or to itself.
@@ -597,6 +680,8 @@ pub(super) struct ColumnFacts {
     /// True if less than half of these numbers are there, or if it has more texts than were read: a
     /// value that must be found is drawn from rows.
     pub(super) is_sparse: bool,
+    /// The column of a table that a view shows here as it is.
+    pub(super) shows: Option<(usize, usize)>,
 }
 
 /// The values of a column.
@@ -737,6 +822,32 @@ mod tests {
         };
         let mut statement = TopStatement { sql: sql.to_owned(), ..TopStatement::default() };
         prepare_any(&mut ask, &[], &mut statement).map(|()| statement.sql)
+    }
+
+    #[test]
+    fn views_show_columns_of_tables() {
+        let table = |name: &str, columns: [&str; 2]| {
+            let column = |name: &str| ColumnFacts { name: name.to_owned(), ..Default::default() };
+            let columns = columns.map(column).to_vec();
+            TableFacts { name: name.to_owned(), columns, ..TableFacts::default() }
+        };
+        let tables = [table("o", ["id", "customer"]), table("customers", ["id", "country"])];
+        let want = [Some((0, 0)), Some((1, 1)), None];
+        let check = |dialect, definition| {
+            assert_eq!(shown_columns(dialect, definition, &tables), want, "{definition}");
+        };
+        check(
+            Dialect::Postgres,
+            " SELECT o.id,\n    c.country AS land,\n    count(*) AS n\n   FROM ((o\n     JOIN \
+             customers c ON ((c.id = o.customer)))\n     JOIN d ON ((d.o = o.id)))\n  GROUP BY o.id;",
+        );
+        check(
+            Dialect::Mysql,
+            "select `shop`.`o`.`id` AS `id`,`c`.`country` AS `land`,count(0) AS `n` from \
+             ((`shop`.`o` join `shop`.`customers` `c` on((`c`.`id` = `shop`.`o`.`customer`))) join \
+             `shop`.`d` on(true)) group by `shop`.`o`.`id`",
+        );
+        assert_eq!(shown_columns(Dialect::Mysql, "", &tables), []);
     }
 
     #[test]

@@ -198,6 +198,15 @@ impl<'a> Target<'a> {
         tree.items(from, to).into_iter().filter_map(of_item).collect()
     }
 
+    /// The row and the column that an INSERT gives the value at `at`.
+    pub(super) fn inserted(&self, tree: &TokenTree<'_>, at: usize) -> Option<(usize, usize)> {
+        let (row, guess) = self.stored(tree, at)?;
+        match guess {
+            ValueGuess::Stored(_, column) if row != ASSIGNED => Some((row, column)),
+            _ => None,
+        }
+    }
+
     /// The signs by which the statement adds to columns or subtracts from them, and the column.
     pub(super) fn counters(&self, tree: &TokenTree<'_>) -> Vec<(usize, usize)> {
         let (from, to) = self.assignments.unwrap_or_default();
@@ -305,8 +314,10 @@ impl<'a> NamedTables<'a> {
         let tree = self.tree;
         let name = tree.name(at)?;
         let column = |named: &&NamedTable<'_>| {
-            let column = self.tables[named.table].column(name)?;
-            Some((named.table, column, named.at))
+            let facts = &self.tables[named.table];
+            let column = facts.column(name)?;
+            let (table, column) = facts.columns[column].shows.unwrap_or((named.table, column));
+            Some((table, column, named.at))
         };
         if at > 1 && tree.is_sign(at - 1, ".") {
             let alias = tree.name(at - 2).unwrap_or_default();
