@@ -475,7 +475,8 @@ fn push_code(text: &mut String, lines: &[String]) {
     let longest = lines.iter().flat_map(|line| line.split(|c| c != '`').map(str::len)).max();
     let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
     text.push_str(&format!("\n{fence}text\n"));
-    lines.iter().for_each(|line| text.push_str(&format!("{}\n", escape::line(line))));
+    let shown = |line: &String| escape::terminal(&escape::line(line)).into_owned();
+    lines.iter().for_each(|line| text.push_str(&format!("{}\n", shown(line))));
     text.push_str(&format!("{fence}\n"));
 }
 
@@ -737,5 +738,7 @@ mod tests {
     fn a_fence_is_longer_than_what_it_holds() {
         let lines = vec!["a ```` b".to_owned()];
         check(Block::Lines(lines), "\n`````text\na ```` b\n`````\n");
+        // No command to the service that keeps the log.
+        check(Block::Lines(vec!["::error::x".to_owned()]), "\n```text\n\\::error::x\n```\n");
     }
 }

@@ -550,12 +550,18 @@ pub(super) fn check_space_for(
 ) -> Result<()> {
     let folder = work.unwrap_or(results);
     let there = existing(folder);
-    let closed = run_as.is_some_and(|user| user::check_reachable(there, user).is_err());
+    let closed = run_as.is_some_and(|user| check_place(there, user).is_err());
     if work.is_none() && closed {
         check_space(Path::new(ELSEWHERE), Path::new(ELSEWHERE), bytes)
     } else {
         check_space(folder, there, bytes)
     }
+}
+
+/// Checks that data may lie in a folder: nobody but root changes it, and `user` can reach them.
+fn check_place(folder: &Path, user: &User) -> Result<(), user::UserError> {
+    user::check_roots(folder)?;
+    user::check_reachable(folder, user)
 }
 
 fn check_space(folder: &Path, there: &Path, bytes: u64) -> Result<()> {
@@ -593,14 +599,15 @@ fn choose_work(
     let claim = |folder: &Path| key.claim(folder).context("keep data");
     let Some(user) = run_as else { return claim(&folder) };
     let above = folder.parent().unwrap_or(Path::new("/"));
-    let unreachable = match user::check_reachable(above, user) {
+    let unreachable = match check_place(above, user) {
         Ok(()) => return claim(&folder),
         Err(error) => error,
     };
     if work.is_some() {
         return Err(unreachable).context("use the folder of --work");
     }
-    // Results under root's own home are closed to servers; what they need goes where they may.
+    // Results under root's own home are closed to servers, and others may put links beside those in
+    // their folder; data go to a place for everyone.
     let elsewhere = claim(&Path::new(ELSEWHERE).join(own))?;
     user::check_reachable(elsewhere.path(), user)?;
     Ok(elsewhere)

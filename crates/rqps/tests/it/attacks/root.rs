@@ -527,6 +527,12 @@ fn root_works_in_no_cache_or_home_of_another_user() {
     let words = ["compare", "a=fake@1", "--steps", "point-query", "--out", "out", "--work"];
     let told = run(&[&words[..], &["theirs/link"]].concat());
     assert!(told.contains("which root does not follow"), "{told}");
+    // Programs of root's, such as perf, write into the work folder by path.
+    let words = ["compare", "sqlite", "--steps", "point-query", "--out", "new", "--work"];
+    fs::create_dir(scene.path("others")).unwrap();
+    chown(scene.path("others"), Some(1234), None).unwrap();
+    let told = run(&[&words[..], &["others"]].concat());
+    assert!(told.contains("others than root may write to"), "{told}");
     let told = run(&["get", "rocksdb@9.9.3", "--cache", "cache"]);
     assert!(told.trim_end().ends_with("settings in , home in"), "{told}");
 }
