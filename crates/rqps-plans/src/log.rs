@@ -18,6 +18,9 @@ use rqps_text::{CsvReader, CsvRecord, TokenKind, tokens};
 /// of them.
 const KINDS_MOST: usize = 100_000;
 
+/// Bytes of their texts that are kept.
+const TEXTS_MOST: usize = 256 << 20;
+
 /// First words of statements that have a plan.
 const PLANNED: [&str; 10] = [
     "SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE",
@@ -47,7 +50,9 @@ pub struct StatementLog {
     kinds: HashMap<String, StatementKind>,
     /// Time of all statements, also of those without a plan.
     all_ms: f64,
-    /// Statements beyond [`KINDS_MOST`] kinds.
+    /// Bytes of texts.
+    held: usize,
+    /// Statements beyond [`KINDS_MOST`] and [`TEXTS_MOST`].
     left_out: u64,
 }
 
@@ -200,9 +205,14 @@ impl StatementLog {
             return;
         }
         let key = kind(text, dialect);
-        if self.kinds.len() >= KINDS_MOST && !self.kinds.contains_key(&key) {
+        let is_full =
+            self.kinds.len() >= KINDS_MOST || self.held + key.len() + text.len() > TEXTS_MOST;
+        if is_full && !self.kinds.contains_key(&key) {
             self.left_out += 1;
             return;
+        }
+        if !self.kinds.contains_key(&key) {
+            self.held += key.len();
         }
         let known = self.kinds.entry(key).or_insert_with(|| StatementKind {
             text: String::new(),
@@ -213,8 +223,9 @@ impl StatementLog {
         });
         known.all_ms += ms;
         known.calls += 1;
-        if ms > known.slowest_ms {
+        if ms > known.slowest_ms && !(is_full && text.len() > known.text.len()) {
             known.slowest_ms = ms;
+            self.held = self.held + text.len() - known.text.len();
             known.text = text.to_owned();
             known.origin = format!("{name}:{number}");
         }
