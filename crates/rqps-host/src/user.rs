@@ -145,25 +145,47 @@ pub fn check_alone(path: &Path, user: &User) -> Result<(), UserError> {
 /// place.
 ///
 /// # Errors
-/// Another user owns it or a folder above it, or may write into one that is not sticky.
+/// Another user owns it or a folder above it, or may write into one: into the folder itself, or
+/// into one above that is not sticky.
 pub fn check_roots(path: &Path) -> Result<(), UserError> {
+    check_entries(path)?;
     if !is_root() {
         return Ok(());
     }
     let whole = whole(path)?;
-    for folder in whole.ancestors() {
+    let facts = look(&whole)?;
+    if others_write(&facts) { Err(not_roots(&whole, &facts)) } else { Ok(()) }
+}
+
+/// Checks that, if rqps runs as root, nobody else can touch what root makes in a folder. Others may
+/// make entries of their own in it, as in `/tmp`.
+///
+/// # Errors
+/// Another user owns it or a folder above it, or may write into one that is not sticky.
+pub fn check_entries(path: &Path) -> Result<(), UserError> {
+    if !is_root() {
+        return Ok(());
+    }
+    for folder in whole(path)?.ancestors() {
         let facts = look(folder)?;
-        let (mode, owner) = (facts.mode(), facts.uid());
-        let may_write = mode & 0o002 != 0 || (mode & 0o020 != 0 && facts.gid() != 0);
-        if owner != 0 || (may_write && (mode & 0o1000 == 0 || folder == whole)) {
-            let folder = folder.display();
-            return Err(UserError::Refused(format!(
-                "others than root may write to {folder} (owner {owner}, mode {:o})",
-                mode & 0o7777
-            )));
+        if facts.uid() != 0 || (others_write(&facts) && facts.mode() & 0o1000 == 0) {
+            return Err(not_roots(folder, &facts));
         }
     }
     Ok(())
+}
+
+fn others_write(facts: &fs::Metadata) -> bool {
+    facts.mode() & 0o002 != 0 || (facts.mode() & 0o020 != 0 && facts.gid() != 0)
+}
+
+fn not_roots(folder: &Path, facts: &fs::Metadata) -> UserError {
+    UserError::Refused(format!(
+        "others than root may write to {} (owner {}, mode {:o})",
+        folder.display(),
+        facts.uid(),
+        facts.mode() & 0o7777
+    ))
 }
 
 fn whole(path: &Path) -> Result<PathBuf, UserError> {

@@ -558,9 +558,9 @@ pub(super) fn check_space_for(
     }
 }
 
-/// Checks that data may lie in a folder: nobody but root changes it, and `user` can reach them.
+/// Checks that data may lie in a folder: nobody but root changes them, and `user` can reach them.
 fn check_place(folder: &Path, user: &User) -> Result<(), user::UserError> {
-    user::check_roots(folder)?;
+    user::check_entries(folder)?;
     user::check_reachable(folder, user)
 }
 

@@ -533,6 +533,12 @@ fn root_works_in_no_cache_or_home_of_another_user() {
     chown(scene.path("others"), Some(1234), None).unwrap();
     let told = run(&[&words[..], &["others"]].concat());
     assert!(told.contains("others than root may write to"), "{told}");
+    // As in /tmp and /dev/shm, others cannot touch what is not theirs.
+    fs::create_dir(scene.path("shared")).unwrap();
+    fs::set_permissions(scene.path("shared"), Permissions::from_mode(0o1777)).unwrap();
+    let short = ["--blocks", "1", "--set", "rows=1000", "--set", "read_seconds=0.1"];
+    let told = run(&[&words[..], &["shared"], &short].concat());
+    assert!(!told.contains("others than root"), "{told}");
     let told = run(&["get", "rocksdb@9.9.3", "--cache", "cache"]);
     assert!(told.trim_end().ends_with("settings in , home in"), "{told}");
 }
