@@ -421,7 +421,7 @@ mod tests {
             let file = std::fs::File::create(&path).unwrap();
             let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
             packed.write_all(b"SELECT 1;\nSELECT '").unwrap();
-            for _ in 0..600 {
+            for _ in 0..(bounded::STATEMENT_MAX as usize + (4 << 20)) / piece.len() {
                 packed.write_all(piece).unwrap();
             }
             packed.finish().unwrap();
