@@ -28,7 +28,7 @@ const TARGET: &str = "series";
 
 const DATES: &[&str] = &["date", "time", "timestamp", "datetime", "day", "ts", "created_at"];
 const STEPS: &[&str] = &["step", "test", "metric", "benchmark", "name", "workload", "query"];
-/// What tells values apart that are not of one series, where it differs.
+/// Columns by which a file has several series, if their cells differ.
 const TARGETS: &[&str] =
     &["target", "version", "branch", "dbms", "database", "host", "machine", "runner"];
 /// Numbers beside a value that are no values.
@@ -156,9 +156,12 @@ fn zone(text: &str) -> Option<(&str, i32)> {
         return Some((text, 0));
     };
     let digits = text[place + 1..].replace(':', "");
-    let hours: i32 = digits.get(..2)?.parse().ok()?;
-    let minutes: i32 =
-        digits.get(2..).filter(|rest| !rest.is_empty()).unwrap_or("0").parse().ok()?;
+    let (hours, minutes) = match digits.len() {
+        2 => (digits.as_str(), "0"),
+        4 => digits.split_at_checked(2)?,
+        _ => return None,
+    };
+    let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
     let ahead = (hours * 60 + minutes) * 60;
     Some((text[..place].trim_end(), if text[place..].starts_with('-') { -ahead } else { ahead }))
 }
@@ -331,7 +334,7 @@ fn of_json(text: &Text) -> Result<Vec<(usize, Row)>> {
     if rows.is_empty() { Err(text.cut_short("the first value")) } else { Ok(rows) }
 }
 
-/// Adds the rows of a value, each with the cells of what it lies in.
+/// Adds the rows of a JSON value. Each row also has the cells of the objects around it.
 fn add_rows(value: &Value, above: &Row, rows: &mut Vec<(usize, Row)>) {
     let with = |cells: Vec<(String, String)>| {
         let mut row = cells;
@@ -608,6 +611,16 @@ mod tests {
             })
             .collect();
         assert_eq!(found, expected, "{content}");
+    }
+
+    #[test]
+    fn a_zone_is_hours_and_minutes() {
+        let of = |zone: &str| date_of(&format!("2026-01-05 12:30:00{zone}"));
+        assert_eq!(of("+01:30").as_deref(), Some("2026-01-05T11:00:00Z"));
+        assert_eq!(of("-08").as_deref(), Some("2026-01-05T20:30:00Z"));
+        for zone in ["+00999999999", "+0\u{e9}0", "+123", "+99:99"] {
+            assert_eq!(of(zone), None, "{zone}");
+        }
     }
 
     #[test]
