@@ -181,8 +181,8 @@ fn records(bytes: &[u8], delimiter: u8, line: u64) -> Option<Records> {
 /// Logs of servers with statements and their times.
 pub(super) fn statement_log(bytes: &[u8]) {
     for dialect in DIALECTS {
-        let (mut log, mut found) = (StatementLog::default(), Vec::new());
-        if log.take(bytes, "log", dialect).is_ok() {
+        let (mut log, mut found) = (StatementLog::new(dialect), Vec::new());
+        if log.take(bytes, "log").is_ok() {
             log.statements(5, &mut found);
         }
         let shares = found.iter().filter_map(|one| one.share);

@@ -21,6 +21,9 @@ const KINDS_MOST: usize = 100_000;
 /// Bytes of their texts that are kept.
 const TEXTS_MOST: usize = 256 << 20;
 
+/// The longest statement: thirty years.
+const LONGEST_MS: f64 = 1e12;
+
 /// First words of statements that have a plan.
 const PLANNED: [&str; 10] = [
     "SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE",
@@ -45,8 +48,9 @@ struct StatementKind {
 }
 
 /// What logs hold, by kinds of statements.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct StatementLog {
+    dialect: Dialect,
     kinds: HashMap<String, StatementKind>,
     /// Time of all statements, also of those without a plan.
     all_ms: f64,
@@ -57,18 +61,22 @@ pub struct StatementLog {
 }
 
 impl StatementLog {
+    /// Nothing yet, of servers of this dialect.
+    pub fn new(dialect: Dialect) -> StatementLog {
+        StatementLog { dialect, kinds: HashMap::new(), all_ms: 0.0, held: 0, left_out: 0 }
+    }
+
     /// Adds a log.
     ///
     /// # Errors
     /// It cannot be read, or has no statement with its time.
-    pub fn read(&mut self, path: &Path, dialect: Dialect) -> Result<()> {
+    pub fn read(&mut self, path: &Path) -> Result<()> {
         let doing = || format!("read the log {}", path.display());
         let file = bounded::plain(path).with_context(doing)?;
         let before = self.all_ms;
-        self.take(std::io::BufReader::new(file), &path.to_string_lossy(), dialect)
-            .with_context(doing)?;
+        self.take(std::io::BufReader::new(file), &path.to_string_lossy()).with_context(doing)?;
         if self.all_ms == before {
-            let setting = match dialect {
+            let setting = match self.dialect {
                 Dialect::Mysql => "slow_query_log with long_query_time = 0",
                 _ => "log_min_duration_statement = 0",
             };
@@ -81,12 +89,12 @@ impl StatementLog {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn take(&mut self, mut log: impl BufRead, name: &str, dialect: Dialect) -> Result<()> {
+    pub fn take(&mut self, mut log: impl BufRead, name: &str) -> Result<()> {
         let begin = log.fill_buf()?;
         let first = begin.iter().find(|byte| !byte.is_ascii_whitespace());
         let line = begin.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let is_csv = line.iter().filter(|byte| **byte == b',').count() > CSV_MESSAGE;
-        match (dialect, first) {
+        match (self.dialect, first) {
             (Dialect::Mysql, _) => self.slow_log(log, name),
             (_, Some(b'{')) => self.json_log(log, name),
             _ if is_csv => self.csv_log(log, name),
@@ -111,11 +119,9 @@ impl StatementLog {
     fn csv_log(&mut self, log: impl BufRead, name: &str) -> Result<()> {
         let mut reader = CsvReader::new(log, b',');
         let mut record = CsvRecord::default();
-        let mut number = 0;
         while reader.read(&mut record)? {
-            number += 1;
             if let Some((message, _)) = record.field(CSV_MESSAGE) {
-                self.message(&String::from_utf8_lossy(message), name, number);
+                self.message(&String::from_utf8_lossy(message), name, record.line);
             }
         }
         Ok(())
@@ -148,7 +154,7 @@ impl StatementLog {
         each_line(&mut log, |number, line| {
             if SLOW_HEADS.iter().any(|head| line.starts_with(head)) {
                 if let Some(ms) = ms.take() {
-                    self.add(&text, ms, (name, begun), Dialect::Mysql);
+                    self.add(&text, ms, name, begun);
                 }
                 text.clear();
                 let seconds = line.strip_prefix("# Query_time:").unwrap_or_default();
@@ -170,13 +176,13 @@ impl StatementLog {
             }
         })?;
         if let Some(ms) = ms {
-            self.add(&text, ms, (name, begun), Dialect::Mysql);
+            self.add(&text, ms, name, begun);
         }
         Ok(())
     }
 
     /// `duration: 0.123 ms  statement: SELECT 1`, or `execute NAME: SELECT $1`.
-    fn message(&mut self, message: &str, name: &str, number: u64) {
+    fn message(&mut self, message: &str, name: &str, line: u64) {
         let Some((ms, rest)) =
             message.strip_prefix("duration: ").and_then(|rest| rest.split_once(" ms  "))
         else {
@@ -190,13 +196,13 @@ impl StatementLog {
                 .map(|(_, text)| text),
         };
         if let (Ok(ms), Some(text)) = (ms.parse(), text) {
-            self.add(text, ms, (name, number), Dialect::Postgres);
+            self.add(text, ms, name, line);
         }
     }
 
-    fn add(&mut self, text: &str, ms: f64, (name, number): (&str, u64), dialect: Dialect) {
+    fn add(&mut self, text: &str, ms: f64, name: &str, line: u64) {
         let text = text.trim().trim_end_matches(';').trim_end();
-        if !ms.is_finite() || ms < 0.0 || text.is_empty() {
+        if !(0.0..=LONGEST_MS).contains(&ms) || text.is_empty() {
             return;
         }
         self.all_ms += ms;
@@ -204,7 +210,7 @@ impl StatementLog {
         if !first.is_some_and(|it| PLANNED.contains(&it.to_ascii_uppercase().as_str())) {
             return;
         }
-        let key = kind(text, dialect);
+        let key = kind(text, self.dialect);
         let is_full =
             self.kinds.len() >= KINDS_MOST || self.held + key.len() + text.len() > TEXTS_MOST;
         if is_full && !self.kinds.contains_key(&key) {
@@ -227,7 +233,7 @@ impl StatementLog {
             known.slowest_ms = ms;
             self.held = self.held + text.len() - known.text.len();
             known.text = text.to_owned();
-            known.origin = format!("{name}:{number}");
+            known.origin = format!("{name}:{line}");
         }
     }
 
@@ -289,8 +295,8 @@ mod tests {
     use super::*;
 
     fn read(dialect: Dialect, text: &str) -> Vec<(String, f64, String)> {
-        let mut log = StatementLog::default();
-        log.take(text.as_bytes(), "log", dialect).unwrap();
+        let mut log = StatementLog::new(dialect);
+        log.take(text.as_bytes(), "log").unwrap();
         let mut found = Vec::new();
         assert_eq!(log.statements(10, &mut found), None);
         let share = |one: &Statement| (one.share.unwrap() * 1000.0).round() / 1000.0;
@@ -308,6 +314,7 @@ mod tests {
 {"timestamp":"x","message":"connection received: host=[local]"}
 {"timestamp":"x","message":"duration: 1.500 ms  execute <unnamed>: UPDATE t SET a = $1","detail":"Parameters: $1 = '4'"}
 {"timestamp":"x","message":"duration: 0.500 ms  statement: COMMIT"}
+{"timestamp":"x","message":"duration: 1e308 ms  statement: SELECT 1"}
 {"timestamp":"x","message":"duration: 9.000 ms  bind <unnamed>: UPDATE t SET a = $1"}
 {"cut"#;
         let same = [
@@ -323,15 +330,16 @@ mod tests {
             + &line("connection received")
             + &line("duration: 1.500 ms  execute <unnamed>: UPDATE t SET a = $1")
             + &line("duration: 0.500 ms  statement: COMMIT");
-        assert_eq!(read(Dialect::Postgres, &csv), wanted(&same));
+        // Its second message has two lines.
+        let same_but_lines = [same[0], ("UPDATE t SET a = $1", 0.15, "log:5 and 0 more")];
+        assert_eq!(read(Dialect::Postgres, &csv), wanted(&same_but_lines));
         let plain = "2026-11-27 UTC [7] LOG:  duration: 6.000 ms  statement: SELECT * FROM t WHERE id IN (1, 2)\n\
                      2026-11-27 UTC [7] LOG:  duration: 2.000 ms  statement: select * from t\n\t where id in (7);\n\
                      2026-11-27 UTC [7] ERROR:  no\n\
                      2026-11-27 UTC [7] LOG:  duration: 1.500 ms  execute S_1: UPDATE t SET a = $1\n\
                      2026-11-27 UTC [7] DETAIL:  Parameters: $1 = '4'\n\
                      2026-11-27 UTC [7] LOG:  duration: 0.500 ms  statement: COMMIT\n";
-        let plain_same = [same[0], ("UPDATE t SET a = $1", 0.15, "log:5 and 0 more")];
-        assert_eq!(read(Dialect::Postgres, plain), wanted(&plain_same));
+        assert_eq!(read(Dialect::Postgres, plain), wanted(&same_but_lines));
     }
 
     #[test]
@@ -355,7 +363,7 @@ mod tests {
     fn a_log_without_times_is_refused_with_the_setting() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, "2026 LOG:  statement: SELECT 1\n").unwrap();
-        let refused = StatementLog::default().read(file.path(), Dialect::Postgres).unwrap_err();
+        let refused = StatementLog::new(Dialect::Postgres).read(file.path()).unwrap_err();
         assert!(format!("{refused:#}").contains("log_min_duration_statement"), "{refused:#}");
     }
 }

@@ -179,9 +179,9 @@ pub(super) fn planned(words: &Plans, mut sides: Sides) -> Result<Result<Planned,
     for path in &words.statements {
         rqps_plans::statements_of(path, dialect, &mut statements)?;
     }
-    let mut logs = StatementLog::default();
+    let mut logs = StatementLog::new(dialect);
     for path in &words.log {
-        logs.read(path, dialect)?;
+        logs.read(path)?;
     }
     if let Some(left_out) = logs.statements(MOST, &mut statements) {
         info!("rqps: {left_out}");
