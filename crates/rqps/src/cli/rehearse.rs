@@ -104,16 +104,15 @@ struct Page {
 /// Rehearses.
 pub(super) fn rehearse(words: &Rehearse) -> Result<u8> {
     let sides = plans::sides(&words.plans)?;
-    let labels = [&sides.old.label, &sides.new.label].map(Clone::clone);
+    let labels = [sides.old.label.clone(), sides.new.label.clone()];
     let out = folders::results(words.plans.out.as_deref(), &labels);
-    safe_path::make_folder(&out).with_context(|| format!("make {}", out.display()))?;
     let mut page = Page { schema: REHEARSAL_SCHEMA, ..Page::default() };
     let began = Instant::now();
-    let planned = match plans::planned(&words.plans, sides) {
-        Ok(Ok(planned)) => planned,
-        Ok(Err(code)) => return Ok(code),
-        Err(error) => return Err(error),
+    let planned = match plans::planned(&words.plans, sides)? {
+        Ok(planned) => planned,
+        Err(code) => return Ok(code),
     };
+    safe_path::make_folder(&out).with_context(|| format!("make {}", out.display()))?;
     plans::write(&planned.report, &out)?;
     page.take_plans(&planned.report);
     let left = words.budget.saturating_sub(began.elapsed());

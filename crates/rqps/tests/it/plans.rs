@@ -631,6 +631,12 @@ fn a_rehearsal_tells_first_what_breaks_and_what_answers_differently() {
         assert!(folder.path().join("page").join(file).is_file(), "{file}");
     }
 
+    // A wrong word leaves no folder behind.
+    let words = ["rehearse", "sqlite", "sqlite", "--bench", "sql:none.toml", "--out", "none"];
+    let output = rqps_in(&words, folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(!folder.path().join("none").exists());
+
     // Without data, the rest is said to be unknown.
     let line = "rehearse sqlite sqlite --schema schema.sql --sql SELECT?1 --out other";
     let schema = "CREATE TABLE clerk (id INTEGER PRIMARY KEY);\n";
