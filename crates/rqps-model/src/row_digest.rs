@@ -493,6 +493,14 @@ pub struct StatementAnswer {
     pub work: BTreeMap<String, u64>,
 }
 
+impl From<AnswerReply> for StatementAnswer {
+    /// The answer to the first statement, which has no values.
+    fn from(reply: AnswerReply) -> StatementAnswer {
+        let (values, work) = (Vec::new(), BTreeMap::new());
+        StatementAnswer { statement: 0, values, reply, plan: None, work }
+    }
+}
+
 /// What a server replied.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

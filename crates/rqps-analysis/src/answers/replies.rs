@@ -545,14 +545,7 @@ mod replies_tests {
     }
 
     fn given(sql: &str, reply: AnswerReply) -> StepAnswers {
-        let answer = StatementAnswer {
-            statement: 0,
-            values: Vec::new(),
-            reply,
-            plan: None,
-            work: Default::default(),
-        };
-        StepAnswers { answers: vec![answer], statements: vec![sql.to_owned()], note: None }
+        StepAnswers { answers: vec![reply.into()], statements: vec![sql.to_owned()], note: None }
     }
 
     fn of_rows(sql: &str, rows: &[&str]) -> StepAnswers {
@@ -649,13 +642,8 @@ mod replies_tests {
         for (answers, rows) in [(&mut one, "2"), (&mut other, "3")] {
             let reply = reply_of(&[rows], &[]);
             let plan = None;
-            answers.answers.push(StatementAnswer {
-                statement: 1,
-                values: Vec::new(),
-                reply,
-                plan,
-                work: Default::default(),
-            });
+            let answer = StatementAnswer { statement: 1, plan, ..StatementAnswer::from(reply) };
+            answers.answers.push(answer);
         }
         assert_eq!(weights(&one, &other), []);
     }

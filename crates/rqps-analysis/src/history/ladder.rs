@@ -652,8 +652,8 @@ mod tests {
         [share(any, ladders), share(wrong, wrong + found), share(found, ladders * changed)]
     }
 
-    /// With a cost of 3 ln V for each step alone, .45 and .85 of the ladders without a change show one, and of the
-    /// found changes .26 are false.
+    /// Before the correction over the steps (a cost of 3 ln V for each), .45 of the ladders without
+    /// a change showed one, .85 with layout, and .26 of the changes that were found were false.
     #[test]
     fn ladders_of_many_steps_without_a_change_seldom_show_one() {
         for layout in [0.0, 0.0035] {

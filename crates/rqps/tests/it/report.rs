@@ -27,7 +27,7 @@ use rqps_model::gate::*;
 use rqps_model::host::{Host, Session, Tuning, fingerprint};
 use rqps_model::metric::Metric;
 use rqps_model::row_digest::RowsRecord;
-use rqps_model::row_digest::{AnswerReply, StatementAnswer, StepAnswers, TableRecord};
+use rqps_model::row_digest::{AnswerReply, StepAnswers, TableRecord};
 use rqps_model::run::*;
 use rqps_model::script::{StepParameters, StepPurpose};
 use rqps_model::vector::VectorParameters;
@@ -1975,14 +1975,7 @@ fn answer(runs: &mut [(RunRecord, Vec<StepRecord>)], codes: [&str; 2]) {
 }
 
 fn answered(sql: &str, reply: AnswerReply) -> StepAnswers {
-    let answer = StatementAnswer {
-        statement: 0,
-        values: Vec::new(),
-        reply,
-        plan: None,
-        work: Default::default(),
-    };
-    StepAnswers { answers: vec![answer], statements: vec![sql.to_owned()], note: None }
+    StepAnswers { answers: vec![reply.into()], statements: vec![sql.to_owned()], note: None }
 }
 
 /// Steps that answer differently have no verdict, unless the reader says that he knows.
