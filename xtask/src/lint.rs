@@ -20,7 +20,8 @@ pub(crate) fn faults(files: &Files, there: &dyn Fn(&Path) -> bool) -> Vec<String
     // The samples below cite what cannot be opened.
     let own = |path: &str| path == "xtask/src/lint.rs";
     let cited = files.iter().filter(|(path, _)| !own(path));
-    faults.extend(cited.flat_map(|(path, text)| lost_citations(path, text)));
+    faults.extend(cited.clone().flat_map(|(path, text)| lost_citations(path, text)));
+    faults.extend(cited.flat_map(|(path, text)| mixed_builds(path, text)));
     faults
 }
 
@@ -147,6 +148,20 @@ fn repeated_words(text: &str) -> Vec<String> {
     found
 }
 
+/// Examples that compare a ready-made build with one of the reader's: they come from two compilers.
+fn mixed_builds(path: &str, text: &str) -> Vec<String> {
+    let is_example = |line: &&str| ["rqps compare ", "rqps plan "].iter().any(|it| line.contains(it));
+    let words = |line: &str, is: &dyn Fn(&str) -> bool| line.split_whitespace().any(is);
+    let made = |word: &str| {
+        let version = word.split_once('@').map_or("", |(_, version)| version);
+        !word.contains(['/', ':', '#']) && version.starts_with(|c: char| c.is_ascii_digit())
+    };
+    let own = |word: &str| word.contains("=src:") || word.contains("=/");
+    let is_mixed = |line: &&str| words(line, &made) && words(line, &own);
+    let mixed = text.lines().filter(is_example).filter(is_mixed);
+    mixed.map(|line| format!("{path}: builds by two compilers: {}", line.trim())).collect()
+}
+
 /// Comments and documents cite what a reader can open: files of this repository, RFCs, DOIs,
 /// authors with a year.
 fn lost_citations(path: &str, text: &str) -> Vec<String> {
@@ -240,6 +255,17 @@ mod tests {
     fn a_word_without_one_meaning_is_found() {
         assert_eq!(repeated_words("| a | x |\n| b | y |\n"), [""; 0]);
         assert_eq!(repeated_words("| a | x |\n| b | |\n| a | y |\n").len(), 2);
+    }
+
+    #[test]
+    fn an_example_with_builds_by_two_compilers_is_found() {
+        let check = |line: &str, count: usize| {
+            assert_eq!(mixed_builds("docs/x.md", line).len(), count, "{line}");
+        };
+        check("    rqps compare postgres@17.2 new=postgres=/opt/new --out x", 1);
+        check("    rqps compare base=postgres@17.2.0 new=postgres=src:.", 1);
+        check("    rqps compare a=postgres=src:.@REL_17_2 b=postgres=src:.", 0);
+        check("    rqps compare postgres@16.4.0 postgres@17.2.0 --set rows=1k", 0);
     }
 
     #[test]

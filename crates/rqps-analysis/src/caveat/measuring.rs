@@ -8,7 +8,7 @@ use super::{
     PACE_ACHIEVED_MIN, PAIRS_MIN, PRESSURE_SHARE_MAX, STEAL_SHARE_MAX, WRITE_BACK_MIN_KB,
     disagreement, distinct, most, percent, spell, up_to, worst,
 };
-use crate::comparison::StepComparison;
+use crate::comparison::{RunFacts, StepComparison};
 use crate::{causes, pairing};
 use rqps_model::benchmark::{Group, Placement};
 use rqps_model::metric::Metric;
@@ -477,11 +477,23 @@ fn status_text(status: &Status) -> String {
 }
 
 fn runs(evidence: &Evidence) -> Vec<Caveat> {
-    let broken = evidence.comparison.runs.iter().filter(|run| run.status != Status::Complete);
+    let all = &evidence.comparison.runs;
+    let broken = all.iter().filter(|run| run.status != Status::Complete);
+    // A plan that was resumed has measured the block anew.
+    let again = |run: &RunFacts| {
+        all.iter().any(|other| {
+            let (one, later) = (&run.key, &other.key);
+            other.status == Status::Complete
+                && (&run.result_set, one.block, &one.label)
+                    == (&other.result_set, later.block, &later.label)
+                && one.attempt < later.attempt
+        })
+    };
     let caveats = broken.map(|run| {
         let text = format!("{}: {}", run.folder, status_text(&run.status));
         let kind = match run.status {
             Status::Discarded(_) => CaveatKind::DiscardedBlock,
+            _ if again(run) => CaveatKind::RepeatedRun,
             _ => CaveatKind::FailedRun,
         };
         of(kind, &run.key.label, Vec::new(), text)

@@ -79,7 +79,7 @@ macro_rules! kinds {
                 use CaveatKind::*;
                 let aside = matches!(
                     self,
-                    SeveralHosts | ClientShare | DiscardedBlock | MissingStep | SingleLoad | HarmlessAnswers
+                    SeveralHosts | ClientShare | RepeatedRun | DiscardedBlock | MissingStep | SingleLoad | HarmlessAnswers
                         | PlanDiffers | DifferentSettings | Readahead | DifferentSource
                         | DifferentRqps | Unmeasured | UnreadableLatency | EmbeddedDbms
                         | DriverNote
@@ -157,11 +157,14 @@ kinds! {
         "Give each configuration its own label (label=target:CONFIG).";
     /// Planned and not there.
     NeverMeasured, false, "Targets without a run",
-        "Resume the plan with `rqps run PLAN.toml --resume`.";
+        "Resume the plan: `rqps run --resume DIR`, with the result folder.";
     /// A run that is not complete.
     FailedRun, false, "Incomplete runs",
-        "Their finished steps count. The run folder's logs have the reason; resume the plan with \
-         --resume.";
+        "Their finished steps count. The run folder's logs have the reason; resume the plan: \
+         `rqps run --resume DIR`.";
+    /// A run that is not complete, and was measured again.
+    RepeatedRun, false, "Runs that were measured again",
+        "A later attempt measured all of the block; the steps that these finished count, too.";
     /// A block that was discarded.
     DiscardedBlock, false, "Discarded blocks",
         "The canaries found a disturbed host. rqps repeated these blocks and ignores their \

@@ -1825,6 +1825,12 @@ const CASES: &[Case] = &[
         "third: in the plan"),
     (Kind::FailedRun, |runs| runs[1].0.status = Status::Failed("start: no room".into()),
         "set/b01-2-mysql-8.0.33: failed: start: no room"),
+    (Kind::RepeatedRun, |runs| {
+        let mut again = runs[1].clone();
+        again.0.key.attempt = 2;
+        runs[1].0.status = Status::Interrupted;
+        runs.push(again);
+    }, "set/b01-2-mysql-8.0.33: interrupted by the user"),
     (Kind::DiscardedBlock, |runs| runs[1].0.status = Status::Discarded("spin 1.31".into()),
         "set/b01-2-mysql-8.0.33: discarded with its block: spin 1.31"),
     (Kind::FailedStep, |runs| runs[1].1[0].status = Status::Running, "ended without a status"),

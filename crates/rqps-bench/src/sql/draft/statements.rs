@@ -400,38 +400,57 @@ impl<'a> TokenTree<'a> {
 
 // Names in SQL, with and without quotes.
 
-/// Words that need quotes as names in MySQL, MariaDB or SQLite, and that tables and columns may
-/// well be called.
+/// Words that need quotes as names in some version of Postgres, MySQL, MariaDB or SQLite, and that
+/// tables and columns may well be called. A draft from an old server is for newer ones, too: in
+/// Postgres 16 `system_user` is a function.
 const RESERVED: &str = " \
-    abort accessible action add after all alter always analyze and as asc attach before \
-    begin between bigint binary blob both by call cascade case cast change char character \
-    check collate column commit condition conflict constraint continue convert create cross \
-    cube current cursor database databases default delayed delete desc describe detach \
-    distinct div do double drop dual each else empty end escape except exclude exclusive \
-    exists exit explain fail fetch filter first_value float following for force foreign from \
-    full function generated get glob grant group grouping groups having high_priority if \
-    ignore in index indexed infile initially inner inout insert instead int integer \
-    intersect interval into is isnull join key keys kill lag last_value lateral lead leading \
-    leave left like limit linear lines load lock long loop low_priority match mod natural no \
-    not notnull nothing null nulls numeric of offset on optimize option or order others out \
-    outer outfile over partition plan pragma precision preceding primary procedure query \
-    raise range rank read reads real recursive references regexp reindex release rename \
-    repeat replace require restrict return revoke right rlike rollback row row_number rows \
-    savepoint schema schemas select sensitive separator set show signal smallint spatial \
-    specific sql ssl starting system table temp temporary terminated then ties to trailing \
-    transaction trigger unbounded undo union unique unlock unsigned update usage use using \
-    vacuum values varchar varying view virtual when where while window with without write \
-    xor zerofill ";
+    abort accessible action add after all alter always analyse analyze and any array as asc \
+    asensitive asymmetric attach authorization autoincrement before begin between bigint \
+    binary blob both by call cascade case cast change char character check collate \
+    column commit concurrently condition conflict constraint continue convert create cross \
+    cube cume_dist current current_catalog current_date current_role current_schema \
+    current_time current_timestamp current_user cursor database databases day_hour \
+    day_microsecond day_minute day_second dec decimal declare default deferrable delayed \
+    delete dense_rank desc describe detach deterministic distinct distinctrow div do double \
+    drop dual each else elseif elsif empty enclosed end escape escaped except exclude \
+    exclusive exists exit explain external fail false fetch filter first_value float float4 \
+    float8 following for force foreign freeze from full fulltext function generated get glob \
+    goto grant group grouping groups having high_priority hour_microsecond \
+    hour_minute hour_second if ignore ilike in index indexed infile initially inner inout \
+    insensitive insert instead int int1 int2 int3 int4 int8 integer intersect interval into \
+    is isnull iterate join json_table key keys kill lag last_value lateral lead leading \
+    leave left library like limit linear lines load localtime localtimestamp lock long \
+    longblob longtext loop low_priority manual match materialized maxvalue mediumblob \
+    mediumint mediumtext middleint minute_microsecond minute_second mod modifies natural no \
+    not nothing notnull nth_value ntile null nulls numeric of offset on only optimize \
+    optimizer_costs option optionally or order others out outer outfile over overlaps \
+    package page_checksum parallel partition percent_rank period placing plan pragma \
+    preceding precision primary procedure purge qualify query raise range rank read \
+    read_write reads real recursive references regexp reindex release rename repeat replace \
+    require resignal restrict return returning revoke right rlike rollback row row_number \
+    rownum rows rowtype savepoint schema schemas second_microsecond select sensitive \
+    separator session_user set show signal similar slow smallint some spatial specific sql \
+    sqlexception sqlstate sqlwarning ssl starting stored straight_join symmetric system \
+    system_time system_user table tablesample temp temporary terminated then ties tinyblob \
+    tinyint tinytext to trailing transaction trigger true unbounded undo union unique unlock \
+    unsigned update usage use user using utc_date utc_time utc_timestamp vacuum values \
+    varbinary varchar varcharacter variadic varying vector verbose versioning view virtual \
+    when where while window with without write xor year_month zerofill ";
 
-/// A name without quotes where it needs none. Postgres quotes only where it must.
+/// A name as each version reads it, without quotes where it needs none: a server quotes what it
+/// must itself.
 pub(super) fn plain(dialect: Dialect, name: &str) -> String {
     let bare = name.trim_matches(['"', '`']);
     let begins = bare.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_');
     let is_word = bare
         .chars()
         .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
-    let needs_quotes = !begins || !is_word || RESERVED.contains(&format!(" {bare} "));
-    if dialect == Dialect::Postgres || needs_quotes { name.to_owned() } else { bare.to_owned() }
+    let is_reserved = RESERVED.contains(&format!(" {bare} "));
+    match dialect {
+        Dialect::Postgres if is_reserved && bare == name => format!("\"{bare}\""),
+        _ if dialect == Dialect::Postgres || is_reserved || !begins || !is_word => name.to_owned(),
+        _ => bare.to_owned(),
+    }
 }
 
 /// A name in SQL without schema and quotes.
@@ -454,6 +473,19 @@ mod tests {
         let column = |name: &&str| ColumnFacts { name: (*name).to_owned(), ..Default::default() };
         let columns = columns.iter().map(column).collect();
         TableFacts { name: name.to_owned(), columns, ..TableFacts::default() }
+    }
+
+    #[test]
+    fn a_name_that_a_later_version_reserves_has_quotes() {
+        let check = |dialect, name, expected| assert_eq!(plain(dialect, name), expected);
+        // As version 15 tells them.
+        check(Dialect::Postgres, "system_user", "\"system_user\"");
+        check(Dialect::Postgres, "\"order\"", "\"order\"");
+        check(Dialect::Postgres, "app.customer", "app.customer");
+        check(Dialect::Mysql, "`rank`", "`rank`");
+        check(Dialect::Mysql, "`qualify`", "`qualify`");
+        check(Dialect::Mysql, "`city`", "city");
+        check(Dialect::Sqlite, "\"returning\"", "\"returning\"");
     }
 
     fn tables() -> [TableFacts; 3] {

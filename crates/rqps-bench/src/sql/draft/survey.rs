@@ -147,7 +147,8 @@ fn tables(
             table.rows = number(counted.first().and_then(|row| row.first())).unwrap_or(0);
         }
         columns(dialect, ask, &mut table, &text(3))?;
-        let drafted = if visible.contains(&text(3)) { text(4) } else { table.name.clone() };
+        let is_visible = visible.contains(&text(3));
+        let drafted = if is_visible { plain(dialect, &text(4)) } else { table.name.clone() };
         tables.push((table, drafted));
     }
     for (view, drafted, definition) in views(dialect, ask, visible) {
@@ -189,7 +190,8 @@ fn views(
         let name = plain(dialect, &text(0));
         let mut view = TableFacts { name, is_view: true, ..TableFacts::default() };
         if columns(dialect, ask, &mut view, &text(1)).is_ok() {
-            let drafted = if visible.contains(&text(1)) { text(2) } else { view.name.clone() };
+            let is_visible = visible.contains(&text(1));
+            let drafted = if is_visible { plain(dialect, &text(2)) } else { view.name.clone() };
             found.push((view, drafted, text(3)));
         }
     }
