@@ -150,7 +150,8 @@ fn repeated_words(text: &str) -> Vec<String> {
 
 /// Examples that compare a ready-made build with one of the reader's: they come from two compilers.
 fn mixed_builds(path: &str, text: &str) -> Vec<String> {
-    let is_example = |line: &&str| ["rqps compare ", "rqps plan "].iter().any(|it| line.contains(it));
+    let is_example =
+        |line: &&str| ["rqps compare ", "rqps plan "].iter().any(|it| line.contains(it));
     let words = |line: &str, is: &dyn Fn(&str) -> bool| line.split_whitespace().any(is);
     let made = |word: &str| {
         let version = word.split_once('@').map_or("", |(_, version)| version);

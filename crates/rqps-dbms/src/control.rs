@@ -68,6 +68,10 @@ pub trait ControlPlane: Send {
     fn debug_build(&mut self) -> Result<Option<String>, DbmsError> {
         self.sql().map_or(Ok(None), |server| server.debug_build())
     }
+    /// The compiler of the running build, if the server tells it.
+    fn compiler(&mut self) -> Option<String> {
+        self.sql()?.compiler()
+    }
     /// Settings of the running server that a run records; empty without a server.
     fn server_settings(&mut self) -> Result<BTreeMap<String, String>, DbmsError> {
         self.sql().map_or_else(|| Ok(BTreeMap::new()), |server| server.settings())

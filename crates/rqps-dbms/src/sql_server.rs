@@ -94,6 +94,12 @@ impl SqlServer {
         }
     }
 
+    /// Postgres tells it; MySQL does not.
+    pub(crate) fn compiler(&self) -> Option<String> {
+        let all = self.ask("ask the compiler of", |session| one_value(session, "SELECT version()"));
+        compiled_by(&all.ok()??).map(str::to_owned)
+    }
+
     pub(crate) fn settings(&self) -> Result<BTreeMap<String, String>, DbmsError> {
         self.ask("ask the settings of", |session| server_settings(session, self.dialect))
     }
@@ -142,6 +148,11 @@ pub(crate) fn server_settings(
         recorded(dialect).any(|known| known == name).then_some((name, value))
     };
     Ok(all.into_iter().filter_map(pair).collect())
+}
+
+/// `gcc (Debian 12.2.0-14) 12.2.0`, of what `version()` says.
+fn compiled_by(version: &str) -> Option<&str> {
+    version.split_once("compiled by ")?.1.split(", ").next()
 }
 
 // Sessions of the control plane with a server, and what their rows become.
@@ -419,6 +430,14 @@ mod tests {
         check(0, 0.1, 6);
         check(50_000_000, 0.0, 0);
         check(50_000_000, -1.0, 0);
+    }
+
+    #[test]
+    fn postgres_tells_its_compiler() {
+        let said = "PostgreSQL 15.14 on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14) \
+                    12.2.0, 64-bit";
+        assert_eq!(compiled_by(said), Some("gcc (Debian 12.2.0-14) 12.2.0"));
+        assert_eq!(compiled_by("8.0.33"), None);
     }
 
     #[test]

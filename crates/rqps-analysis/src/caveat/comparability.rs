@@ -97,14 +97,11 @@ fn compilers(evidence: &Evidence) -> Vec<Caveat> {
 /// Stands for a compiler that a build does not tell.
 const UNKNOWN: &str = "unknown";
 
-/// `gcc 7.5.0`, from `GCC: (Ubuntu 7.5.0-3ubuntu1) 7.5.0` of a binary, `gcc (Debian 12.2.0-14)
-/// 12.2.0` of a toolchain, or what a server says of itself (`… compiled by gcc …, 64-bit`).
+/// `gcc 7.5.0`, from `GCC: (Ubuntu 7.5.0-3ubuntu1) 7.5.0` of a binary, or `gcc (Debian 12.2.0-14)
+/// 12.2.0` of a toolchain and of a server.
 fn compiler_of(manifest: &Manifest) -> Option<String> {
-    let said = manifest.compiler.as_deref().or_else(|| {
-        let (_, said) = manifest.reported.split_once("compiled by ")?;
-        Some(said.split(", ").next().unwrap_or(said))
-    })?;
-    let mut names: Vec<String> = said.split("; ").map(short_compiler).collect();
+    let mut names: Vec<String> =
+        manifest.compiler.as_deref()?.split("; ").map(short_compiler).collect();
     names.sort();
     names.dedup();
     Some(names.join(" and "))

@@ -326,6 +326,9 @@ impl ActiveRun<'_> {
             let first = manifest.reported.split_whitespace().next().unwrap_or_default();
             manifest.version = Version::new(first);
         }
+        if manifest.compiler.is_none() {
+            manifest.compiler = self.control.compiler();
+        }
         self.record.debug_build = self.control.debug_build()?;
         self.record.server_settings = self.control.server_settings()?;
         if !self.record.server_settings.is_empty() {
