@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::connection::Connection;
-use crate::guest::{CALLING, TRUSTED};
+use crate::guest::{AS_COLUMNS, CALLING, TRUSTED};
 use rqps_model::benchmark::StepBody;
 use rqps_model::dialect::Dialect;
 use rqps_model::escape;
@@ -20,6 +20,9 @@ const DEPTH_MOST: usize = 32;
 /// Objects of extensions come from their files.
 const OF_NO_EXTENSION: &str =
     "NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.objid = p.oid AND e.deptype = 'e')";
+
+/// What is older came with the server.
+const FIRST_MADE: u32 = 16_384;
 
 /// Statistics of several columns, since this version of Postgres.
 const WITH_STATISTICS: u32 = 100_000;
@@ -164,7 +167,10 @@ fn on_postgres(words: &Literal, path: &Literal, version: u32) -> String {
          FROM acting a JOIN pg_class c ON c.oid = a.oid \
          UNION ALL SELECT t.typname, NULL, 'the type ' || t.oid::regtype::text FROM pg_type t \
          JOIN calling y ON y.oid = t.oid \
-         UNION ALL SELECT proname, NULL, 'the function ' || shown FROM made) o \
+         UNION ALL SELECT proname, NULL, 'the function ' || shown FROM made \
+         UNION ALL SELECT p.proname, NULL, 'the function ' || p.oid::regprocedure::text \
+         FROM pg_proc p WHERE {AS_COLUMNS} AND p.provolatile = 'v' \
+         AND NOT (p.oid >= {FIRST_MADE} AND {OF_NO_EXTENSION})) o \
          WHERE lower(name) IN ({words}) OR name !~ '^[0-9A-Za-z_$]+$' \
          UNION ALL SELECT p.oprname, NULL, 'the operator ' || p.oid::regoperator::text \
          FROM pg_operator p JOIN pg_namespace n ON n.oid = p.oprnamespace \

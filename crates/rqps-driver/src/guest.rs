@@ -166,6 +166,16 @@ const OPERATORS: &str = "SELECT o.oprname, o.oid::regoperator::text FROM pg_oper
      (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_operator'::regclass AND d.objid = o.oid \
      AND d.deptype = 'e') AND n.nspname IN ";
 
+/// Functions `p` that Postgres calls where a column could stand: `a.f` is `f(a)`.
+pub(super) const AS_COLUMNS: &str =
+    "p.pronargs > 0 AND p.pronargs - p.pronargdefaults <= 1 AND p.proname <> 'setseed'";
+
+/// Those of them that say of themselves that they do more than give a value, and those that somebody
+/// made. Names in parentheses follow.
+const ACTING: &str = " AND (p.provolatile = 'v' OR p.pronamespace <> 'pg_catalog'::regnamespace \
+     AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')) \
+     AND p.proname IN ";
+
 /// Types whose values call functions in `made`: domains with checks or defaults, over others too, and
 /// types with casts. Joins by equality alone: a server may have 10,000 tables.
 pub(super) const CALLING: &str = "\
@@ -238,10 +248,10 @@ pub(super) fn check(
     dialect: Dialect,
     session: &mut Connection,
 ) -> Result<(), String> {
-    let (made, types) = match dialect {
+    let [made, types, acting] = match dialect {
         Dialect::Mysql if rules.called().chain(rules.types()).next().is_none() => return Ok(()),
-        Dialect::Mysql => (pairs(session, OF_MYSQL)?, Vec::new()),
-        _ => made_on_postgres(session)?,
+        Dialect::Mysql => [pairs(session, OF_MYSQL)?, Vec::new(), Vec::new()],
+        _ => made_on_postgres(rules, session)?,
     };
     // The server may read a part of some signs as an operator.
     let is_called = |name: &str| {
@@ -253,11 +263,12 @@ pub(super) fn check(
     };
     let is_type = |name: &str| rules.types().any(|known| known == name);
     let called = made.iter().find(|(name, _)| is_called(name));
-    match called.or_else(|| types.iter().find(|(name, _)| is_type(name))) {
+    let called = called.or_else(|| types.iter().find(|(name, _)| is_type(name)));
+    match called.or(acting.first()) {
         None => Ok(()),
         Some((_, shown)) => Err(format!(
-            "failed to load: its files use {}, which somebody made there, and which may do \
-             anything\nhint: rename it there, or leave the statement out of the files",
+            "failed to load: its files use {}, which may do anything there\n\
+             hint: rename it there, or leave the statement out of the files",
             escape::line(shown)
         )),
     }
@@ -280,15 +291,15 @@ fn pairs(session: &mut Connection, sql: &str) -> Result<Made, String> {
 /// What somebody made by names, and how it is shown.
 type Made = Vec<(String, String)>;
 
-/// Functions and operators, and types that call some.
-fn made_on_postgres(session: &mut Connection) -> Result<(Made, Made), String> {
+/// Functions and operators, types that call some, and what attributes of values call.
+fn made_on_postgres(rules: &LoadRules, session: &mut Connection) -> Result<[Made; 3], String> {
     // Servers that are only compatible may have no such catalogue, and no such functions.
-    let Ok(path) = session.rows(PATH) else { return Ok((Vec::new(), Vec::new())) };
+    let Ok(path) = session.rows(PATH) else { return Ok(Default::default()) };
     let path = path.into_iter().flatten().flatten();
     let path: Vec<Literal> =
         path.map(|schema| Literal::quoted(Dialect::Postgres, &schema)).collect();
     if path.is_empty() {
-        return Ok((Vec::new(), Vec::new()));
+        return Ok(Default::default());
     }
     let set = |error| format!("failed to set up a session for loading: {error}");
     session.simple(SERVER_ONLY).map_err(set)?;
@@ -311,8 +322,19 @@ fn made_on_postgres(session: &mut Connection) -> Result<(Made, Made), String> {
     let (mut made, operators) = (of_path(FUNCTIONS)?, of_path(OPERATORS)?);
     let types = of_path(&types)?;
     made.extend(operators);
+    let names: Vec<Literal> = rules
+        .attributes()
+        .chain([""])
+        .map(|name| Literal::quoted(Dialect::Postgres, name))
+        .collect();
+    let acting = format!(
+        "SELECT p.proname, p.oid::regprocedure::text FROM pg_proc p \
+         WHERE {AS_COLUMNS}{ACTING}({})",
+        Literal::list(&names)
+    );
+    let acting = pairs(session, &acting)?;
     session.simple("RESET search_path").map_err(set)?;
-    Ok((made, types))
+    Ok([made, types, acting])
 }
 
 #[cfg(test)]

@@ -74,7 +74,14 @@ pub fn line(from: &mut impl BufRead, to: &mut Vec<u8>, most: u64) -> io::Result<
 /// # Errors
 /// It cannot be read, is a pipe, a device or a folder, or is longer than `most` bytes.
 pub fn bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let file = plain(path)?;
+    rest(plain(path)?, most)
+}
+
+/// What is left of an open file.
+///
+/// # Errors
+/// It cannot be read, or is longer than `most` bytes.
+pub fn rest(file: File, most: u64) -> io::Result<Vec<u8>> {
     // What is too long is not read first.
     if file.metadata()?.len() > most {
         return Err(too_long(most));

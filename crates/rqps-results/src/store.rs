@@ -7,7 +7,7 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -541,18 +541,27 @@ impl Drop for Temporary {
 }
 
 /// Removes what [`write_whole`] had not finished when it was killed, here and in the folders below. No
-/// link is followed. What begins with a dot is for others.
+/// link is followed, also none that is put there meanwhile. What begins with a dot is for others.
 fn sweep(folder: &Path) {
     // What cannot be removed stays; readers pass it over.
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+    if let Ok(folder) = safe_path::folder(folder) {
+        sweep_open(&folder);
+    }
+}
+
+fn sweep_open(folder: &File) {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    for entry in Dir::read_from(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let name = name.to_string_lossy();
-        match entry.file_type() {
-            Ok(kind) if kind.is_file() && name.starts_with('.') && name.ends_with(PARTIAL) => {
-                let _ = fs::remove_file(entry.path());
+        let is_hidden = name.to_bytes().starts_with(b".");
+        if is_hidden && name.to_bytes().ends_with(PARTIAL.as_bytes()) {
+            let facts = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+            let is_file = |facts: &Stat| FileType::from_raw_mode(facts.st_mode).is_file();
+            if facts.is_ok_and(|facts| is_file(&facts)) {
+                let _ = unlinkat(folder, name, AtFlags::empty());
             }
-            Ok(kind) if kind.is_dir() && !name.starts_with('.') => sweep(&entry.path()),
-            _ => {}
+        } else if !is_hidden && let Ok(below) = openat(folder, name, flags, Mode::empty()) {
+            sweep_open(&File::from(below));
         }
     }
 }

@@ -7,9 +7,9 @@
 //! <https://dev.mysql.com/doc/refman/8.4/en/mysql-config-editor.html>.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::{fmt, fs, io};
+use std::{fmt, io};
 
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherDecrypt, KeyInit};
@@ -143,15 +143,18 @@ fn service(name: &str, variable: Variables<'_>) -> Result<Vec<(String, String)>,
     let of_host = variable("PGSYSCONFDIR").map(|folder| Path::new(&folder).join("pg_service.conf"));
     let of_host = of_host.unwrap_or_else(|| PathBuf::from(SYSTEM_SERVICES));
     let files: Vec<PathBuf> = of_user.into_iter().chain([of_host]).collect();
+    let mut notes = Vec::new();
     for file in &files {
-        if let Some(bytes) = read(file, 0, &mut Vec::new())?
+        if let Some(bytes) = read(file, 0, &mut notes)?
             && let Some(options) = service_in_file(&String::from_utf8_lossy(&bytes), &name)
         {
             return Ok(options);
         }
     }
-    let looked_in = places(&files);
-    Err(PasswordError::Source(format!("service {name} not found; looked in {looked_in}")))
+    let looked_in =
+        std::iter::once(format!("service {name} not found; looked in {}", places(&files)));
+    let told: Vec<String> = looked_in.chain(notes).collect();
+    Err(PasswordError::Source(told.join("; ")))
 }
 
 /// The options of a MySQL login path.
@@ -251,26 +254,31 @@ fn from_text(
     text.map_err(|error| damaged(&file, error.utf8_error()))
 }
 
-/// `None` if there is no file, or one that others may read or write, which is noted.
+/// `None` if there is no file, or one that others may read or write, which is noted. Root takes no
+/// login from a file of another user, who would choose the servers that get its passwords: HOME may be
+/// that of whoever called sudo.
 fn read(
     path: &Path,
     forbidden: u32,
     notes: &mut Vec<String>,
 ) -> Result<Option<Vec<u8>>, PasswordError> {
-    let facts = match fs::metadata(path) {
-        Ok(facts) => facts,
+    let file = match bounded::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unreadable(path, error)),
+        file => file.map_err(|error| unreadable(path, error))?,
     };
-    if facts.permissions().mode() & forbidden != 0 && facts.is_file() {
-        notes.push(format!(
-            "{} is not used, because others can read or write it; chmod 600 it",
-            path.display()
-        ));
+    let facts = file.metadata().map_err(|error| unreadable(path, error))?;
+    let why = if !facts.is_file() {
         return Ok(None);
-    }
-    let bytes = facts.is_file().then(|| bounded::bytes(path, bounded::WRITTEN_MAX));
-    bytes.transpose().map_err(|error| unreadable(path, error))
+    } else if rustix::process::geteuid().is_root() && facts.uid() != 0 {
+        "it belongs to another user than root; chown root it"
+    } else if facts.permissions().mode() & forbidden != 0 {
+        "others can read or write it; chmod 600 it"
+    } else {
+        let bytes = bounded::rest(file, bounded::WRITTEN_MAX);
+        return bytes.map(Some).map_err(|error| unreadable(path, error));
+    };
+    notes.push(format!("{} is not used, because {why}", path.display()));
+    Ok(None)
 }
 
 fn unreadable(path: &Path, source: io::Error) -> PasswordError {
@@ -483,6 +491,7 @@ fn decrypt(key: [u8; BLOCK], encrypted: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::io::Write;
     use std::process::{Command, Stdio};
 
@@ -558,6 +567,32 @@ mod tests {
         let file = home.path().join(".pgpass");
         assert!(known.notes[0].starts_with(&format!("{} is not used", file.display())));
         assert_eq!(known.dsn.login.password, "");
+    }
+
+    #[test]
+    fn root_takes_no_login_from_a_file_of_another_user() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let service = "[prod]\nhost=evil\nuser=me\n";
+        let option = "[client]\npassword = \"evil\"\n";
+        for (name, text, dsn) in [
+            (".pgpass", "*:*:*:*:evil\n", "postgres://me@db/app"),
+            (".pg_service.conf", service, "postgres:///?service=prod"),
+            (".my.cnf", option, "mysql://me@db/app"),
+            (".mylogin.cnf", "", "mysql:///?login-path=client"),
+        ] {
+            let home = home(name, text, 0o600);
+            std::os::unix::fs::chown(home.path().join(name), Some(65_534), None).expect("chown");
+            let said = match completed(dsn, &[("HOME", home.path().to_str().expect("text"))]) {
+                Ok(known) => {
+                    assert_eq!(known.dsn.login.password, "", "{name}");
+                    known.notes.concat()
+                }
+                Err(error) => error.to_string(),
+            };
+            assert!(said.contains("belongs to another user than root"), "{name}: {said}");
+        }
     }
 
     #[test]

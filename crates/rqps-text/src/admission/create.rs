@@ -102,6 +102,9 @@ fn body(
             Err("a type with functions is not the load's business".to_owned())
         }
         RelationKind::Sequence => {
+            if statement.is_mysql() {
+                stays_here(statement)?;
+            }
             let mut ahead = statement;
             while !ahead.is_over() {
                 if ahead.take(&["OWNED", "BY"]) && !ahead.take(&["NONE"]) {

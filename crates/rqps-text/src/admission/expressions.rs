@@ -13,50 +13,53 @@ use rqps_model::sql_name::TableName;
 const BEFORE_PARENTHESIS: &str = " \
     abs acos adddate addtime age all always and any array array_agg array_append array_cat \
     array_dims array_fill array_length array_lower array_ndims array_position \
-    array_positions array_remove array_replace array_to_json array_to_string array_upper \
-    as ascii asin atan atan2 avg between bigint bin_to_uuid binary bit bit_and bit_count \
+    array_positions array_remove array_replace array_to_json array_to_string array_upper as \
+    ascii asin atan atan2 avg between bigint bin_to_uuid binary bit bit_and bit_count \
     bit_length bit_or bit_xor bool_and bool_or btrim by cardinality case cast cbrt ceil \
-    ceiling char char_length character check chr clock_timestamp coalesce columns concat \
-    concat_ws conflict conv convert corr cos cosh cot count covar_pop covar_samp crc32 \
-    cube cume_dist curdate current_date current_time current_timestamp curtime date \
-    date_add date_bin date_format date_part date_sub date_trunc datediff daterange \
-    datetime day dayname dayofmonth dayofweek dayofyear dec decimal decode default degrees \
-    dense_rank distinct div double duplicate else elt encode enum every exclude exists exp \
+    ceiling char char_length character check chr clock_timestamp coalesce columns compress \
+    concat concat_ws conflict conv convert corr cos cosh cot count covar_pop covar_samp \
+    crc32 cube cume_dist curdate current_date current_time current_timestamp curtime date \
+    date_add date_bin date_format date_part date_sub date_trunc datediff daterange datetime \
+    day dayname dayofmonth dayofweek dayofyear dec decimal decode default degrees dense_rank \
+    distinct div double duplicate else elt encode enum every exclude exists exp export_set \
     extract factorial field filter first_value fixed float floor format from from_base64 \
     from_days from_unixtime gcd gen_random_uuid generate_series generate_subscripts \
-    geography geometry greatest group group_concat grouping hash hex hour identity if \
-    ifnull in include inet6_aton inet6_ntoa inet_aton inet_ntoa initcap instr int int4 \
-    int4range int8 int8multirange int8range integer interval is isempty isfinite json \
-    json_agg json_array json_array_elements json_array_elements_text json_array_length \
-    json_arrayagg json_build_array json_build_object json_contains json_each \
-    json_each_text json_extract json_extract_path json_extract_path_text json_keys \
-    json_length json_object json_object_agg json_objectagg json_quote json_set json_type \
-    json_typeof json_unquote json_valid json_value jsonb_agg jsonb_array_elements \
-    jsonb_array_elements_text jsonb_array_length jsonb_build_array jsonb_build_object \
-    jsonb_each jsonb_each_text jsonb_extract_path jsonb_extract_path_text jsonb_object_agg \
-    jsonb_path_exists jsonb_path_query jsonb_pretty jsonb_set jsonb_strip_nulls \
-    jsonb_typeof justify_days justify_hours justify_interval key lag last_day \
-    last_insert_id last_value lateral lcm lead least left length less like list ln \
-    localtime localtimestamp locate log log10 log2 lower lower_inc lpad ltrim make_date \
-    make_interval make_time make_timestamp make_timestamptz makedate maketime max md5 \
-    mediumint microsecond mid min min_scale minute mod mode month monthname nchar not now \
-    nth_value ntile nullif num_nonnulls num_nulls numeric numrange nvarchar oct \
-    octet_length of on or ord over overlay partition percent_rank percentile_cont \
-    percentile_disc period_add period_diff phraseto_tsquery pi plainto_tsquery point \
-    position pow power precision primary quarter quote_ident quote_literal radians rand \
-    random range range_merge rank recursive regexp_count regexp_instr regexp_like \
-    regexp_match regexp_matches regexp_replace regexp_split_to_array regexp_split_to_table \
-    regexp_substr regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope \
-    regr_sxx regr_sxy regr_syy repeat replace reverse right rollup round row row_number \
-    row_to_json rows rpad rtrim scale sec_to_time second select set sets setseed setweight \
-    sha1 sha2 sha256 sha512 sign sin sinh smallint some soundex space split_part sqrt \
-    st_geomfromtext st_pointfromtext starts_with statement_timestamp std stddev stddev_pop \
-    stddev_samp str_to_date strcmp string_agg string_to_array string_to_table strpos \
-    subdate subpartition substr substring substring_index subtime sum sysdate tan tanh \
-    text than then time time_format time_to_sec timediff timestamp timestampadd \
-    timestampdiff timestamptz tinyint tinytext to to_base64 to_char to_date to_days to_hex \
-    to_json to_jsonb to_number to_timestamp to_tsquery to_tsvector translate trim \
-    trim_scale trunc truncate ts_rank tsrange tstzrange ucase unhex union unique \
+    geography geometry greatest group group_concat grouping hash hex hour identity if ifnull \
+    in include inet6_aton inet6_ntoa inet_aton inet_ntoa initcap instr int int4 int4range \
+    int8 int8multirange int8range integer interval is is_ipv4 is_ipv6 is_uuid isempty \
+    isfinite json json_agg json_array json_array_append json_array_elements \
+    json_array_elements_text json_array_insert json_array_length json_arrayagg \
+    json_build_array json_build_object json_contains json_contains_path json_depth json_each \
+    json_each_text json_exists json_extract json_extract_path json_extract_path_text \
+    json_insert json_keys json_length json_merge_patch json_merge_preserve json_object \
+    json_object_agg json_objectagg json_overlaps json_query json_quote json_remove \
+    json_replace json_schema_valid json_search json_set json_type json_typeof json_unquote \
+    json_valid json_value jsonb_agg jsonb_array_elements jsonb_array_elements_text \
+    jsonb_array_length jsonb_build_array jsonb_build_object jsonb_each jsonb_each_text \
+    jsonb_extract_path jsonb_extract_path_text jsonb_object_agg jsonb_path_exists \
+    jsonb_path_query jsonb_pretty jsonb_set jsonb_strip_nulls jsonb_typeof justify_days \
+    justify_hours justify_interval key lag last_day last_insert_id last_value lateral lcm \
+    lead least left length less like list ln localtime localtimestamp locate log log10 log2 \
+    lower lower_inc lpad ltrim make_date make_interval make_set make_time make_timestamp \
+    make_timestamptz makedate maketime max md5 mediumint microsecond mid min min_scale \
+    minute mod mode month monthname nchar not now nth_value ntile nullif num_nonnulls \
+    num_nulls numeric numrange nvarchar nvl nvl2 oct octet_length of on or ord over overlay \
+    partition percent_rank percentile_cont percentile_disc period_add period_diff \
+    phraseto_tsquery pi plainto_tsquery point position pow power precision primary quarter \
+    quote_ident quote_literal radians rand random range range_merge rank recursive \
+    regexp_count regexp_instr regexp_like regexp_match regexp_matches regexp_replace \
+    regexp_split_to_array regexp_split_to_table regexp_substr regr_avgx regr_avgy regr_count \
+    regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat replace reverse \
+    right rollup round row row_number row_to_json rows rpad rtrim scale sec_to_time second \
+    select set sets setseed setweight sha1 sha2 sha256 sha512 sign sin sinh smallint some \
+    soundex space split_part sqrt st_astext st_distance st_geomfromgeojson st_geomfromtext \
+    st_pointfromtext st_srid st_x st_y starts_with statement_timestamp std stddev stddev_pop \
+    stddev_samp str_to_date strcmp string_agg string_to_array string_to_table strpos subdate \
+    subpartition substr substring substring_index subtime sum sysdate tan tanh text than \
+    then time time_format time_to_sec timediff timestamp timestampadd timestampdiff \
+    timestamptz tinyint tinytext to to_base64 to_char to_date to_days to_hex to_json \
+    to_jsonb to_number to_seconds to_timestamp to_tsquery to_tsvector translate trim \
+    trim_scale trunc truncate ts_rank tsrange tstzrange ucase uncompress unhex union unique \
     unix_timestamp unnest upper upper_inc using uuid uuid_generate_v4 uuid_to_bin values \
     var_pop var_samp varbinary varbit varchar variance varying vector websearch_to_tsquery \
     week weekday weekofyear when where width_bucket with within year yearweek ";
@@ -64,6 +67,9 @@ const BEFORE_PARENTHESIS: &str = " \
 /// Functions of MySQL and MariaDB that have other effects than their value.
 const OTHER_EFFECTS: [&str; 8] =
     ["benchmark", "get_lock", "lastval", "load_file", "nextval", "release_lock", "setval", "sleep"];
+
+/// Words of definitions of MySQL before a value without parentheses.
+const BEFORE_VALUE: [&str; 4] = ["DEFAULT", "INTERVAL", "STARTS", "UPDATE"];
 
 /// Methods of indexes, after USING.
 const METHODS: [&str; 9] =
@@ -115,6 +121,8 @@ struct Frame {
     awaits_table: bool,
     /// The parenthesis is of a function with a FROM of its own.
     passes_from: bool,
+    /// It holds an expression, and no columns of an index.
+    computes: bool,
     /// The name of WITH whose query it is, and whether WITH is recursive. After its end and a
     /// comma, a further name stands.
     of_with: Option<(String, bool)>,
@@ -125,7 +133,6 @@ struct Frame {
 /// Checks the rest of a statement that defines something.
 pub(super) fn definition(rules: &mut OwnObjects, statement: Statement<'_>) -> Result<(), Refusal> {
     let mut rest = Expressions::new(statement, rules);
-    // MySQL calls no functions of users in definitions of tables.
     rest.builtin_only = statement.is_mysql();
     rest.check()
 }
@@ -141,8 +148,8 @@ pub(super) fn query(rules: &mut OwnObjects, statement: Statement<'_>) -> Result<
 struct Expressions<'a, 'r> {
     statement: Statement<'a>,
     rules: &'r mut OwnObjects,
-    /// True if the server calls no function of a user there, so that any name may stand before a
-    /// parenthesis: definitions of tables of MySQL.
+    /// True if indexes and columns of them may stand before a parenthesis: definitions of tables of
+    /// MySQL. It calls no stored function there, but MariaDB calls those of libraries.
     builtin_only: bool,
     /// True within a query, where points stand between tables and columns.
     in_query: bool,
@@ -190,9 +197,14 @@ impl<'a, 'r> Expressions<'a, 'r> {
                 let begins_query =
                     ["SELECT", "WITH", "VALUES"].contains(&self.statement.word().as_str());
                 let is_join = awaits_table && !begins_query;
+                // `KEY k ((a + b))`.
+                let mut inside = self.statement;
+                inside.at -= 1;
+                let computes = self.frame().computes || inside.is_sign_before(b'(');
                 self.frames.push(Frame {
                     in_from: is_join,
                     awaits_table: is_join,
+                    computes,
                     ..Frame::default()
                 });
             }
@@ -328,7 +340,10 @@ impl<'a, 'r> Expressions<'a, 'r> {
 
     /// A name, or a function and its parenthesis.
     fn call(&mut self, token: &Token) -> Result<(), Refusal> {
-        if self.statement.is_sign_at(1, b'.') && self.statement.is_sign_at(2, b'*') {
+        // `(a).f.g`: both are of a value.
+        let is_of_value = self.statement.is_sign_before(b'.');
+        let is_star = self.statement.is_sign_at(1, b'.') && self.statement.is_sign_at(2, b'*');
+        if is_star && !is_of_value {
             self.statement.at += 3;
             return Ok(());
         }
@@ -345,6 +360,8 @@ impl<'a, 'r> Expressions<'a, 'r> {
             }
         }
         if !is_call {
+            let parts = name.parts.iter().skip(usize::from(!is_of_value));
+            self.rules.attributes.extend(parts.cloned());
             if is_type && !self.statement.is_mysql() {
                 self.rules.types.insert(name.last().to_owned());
             }
@@ -361,8 +378,13 @@ impl<'a, 'r> Expressions<'a, 'r> {
             token.kind == TokenKind::Word && (name.parts.len() == 1 || !self.statement.is_mysql());
         let is_known = is_plain && BEFORE_PARENTHESIS.contains(&format!(" {word} "));
         let is_sequence = word == "nextval" && self.takes_own_sequence();
-        let is_builtin =
-            self.builtin_only && name.parts.len() == 1 && !OTHER_EFFECTS.contains(&&*word);
+        let computes =
+            self.frame().computes || BEFORE_VALUE.iter().any(|it| follows(it.as_bytes()));
+        let is_builtin = self.builtin_only
+            && !computes
+            && name.parts.len() == 1
+            && !OTHER_EFFECTS.contains(&&*word);
+        let computes = computes || is_plain && ["as", "check", "default"].contains(&&*word);
         let is_method = is_plain && follows(b"USING") && METHODS.contains(&&*word);
         if !(is_known || is_sequence || is_builtin || is_method) {
             return Err(format!("a load may not call {}", name.text));
@@ -373,7 +395,7 @@ impl<'a, 'r> Expressions<'a, 'r> {
         }
         let passes_from = WITH_FROM.contains(&word.to_uppercase().as_str());
         self.statement.at += 1;
-        self.frames.push(Frame { passes_from, ..Frame::default() });
+        self.frames.push(Frame { passes_from, computes, ..Frame::default() });
         Ok(())
     }
 

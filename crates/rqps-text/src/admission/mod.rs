@@ -79,6 +79,11 @@ impl LoadRules {
         self.own.called.iter().map(String::as_str)
     }
 
+    /// Names after a point, which Postgres may take for columns or for functions: `a.f` is `f(a)`.
+    pub fn attributes(&self) -> impl Iterator<Item = &str> {
+        self.own.attributes.iter().map(String::as_str)
+    }
+
     /// Names where types may stand, columns among them, but not those that the load made.
     pub fn types(&self) -> impl Iterator<Item = &str> {
         let is_own = |name: &&String| {

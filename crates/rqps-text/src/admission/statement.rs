@@ -300,6 +300,8 @@ pub(super) struct OwnObjects {
     pub(super) called: BTreeSet<String>,
     /// Names where types may stand.
     pub(super) types: BTreeSet<String>,
+    /// Names after a point, which Postgres may take for functions: `a.f` is `f(a)`.
+    pub(super) attributes: BTreeSet<String>,
 }
 
 impl OwnObjects {
@@ -314,6 +316,7 @@ impl OwnObjects {
             statistics: BTreeSet::new(),
             called: BTreeSet::new(),
             types: BTreeSet::new(),
+            attributes: BTreeSet::new(),
         }
     }
 

@@ -218,6 +218,14 @@ const HOSTILE_TO_MYSQL: &[&str] = &[
     "CREATE TABLE t SELECT * FROM customers",
     "CREATE TABLE t (a int) AS SELECT id FROM other.customers",
     "CREATE TABLE t (a int DEFAULT (nextval(s)))",
+    "CREATE TABLE t (a int DEFAULT evil())",
+    "CREATE TABLE t (a int DEFAULT (1 + evil()))",
+    "CREATE TABLE t (a int DEFAULT abs(evil()))",
+    "CREATE TABLE t (a int AS (evil()) PERSISTENT)",
+    "CREATE TABLE t (a int CHECK (a > evil()))",
+    "CREATE TABLE t (a int, KEY k ((evil(a))))",
+    "ALTER TABLE own ALTER COLUMN a SET DEFAULT evil()",
+    "CREATE SEQUENCE s ENGINE=FEDERATED CONNECTION='mysql://x/y/z'",
     "CREATE TABLE t AS SELECT evil()",
     "CREATE TABLE t (a int) SELECT sys_exec('id')",
     "CREATE TABLE t (a int) (SELECT id FROM customers)",
@@ -625,6 +633,10 @@ const BY_HAND: &[(Dialect, &str)] = &[
     (Mysql, "INSERT IGNORE INTO own SET id = 1, a = rand() * 10"),
     (Mysql, "INSERT INTO own VALUES (1, 2, 'x') ON DUPLICATE KEY UPDATE a = VALUES(a)"),
     (Mysql, "CREATE TABLE t LIKE own"),
+    (
+        Mysql,
+        "CREATE TABLE t (a text, b json CHECK (json_valid(`b`)), KEY evil (a(10)), KEY k (a (5)))",
+    ),
     (Mysql, "CREATE UNIQUE INDEX i ON own (a, b(5))"),
     (Mysql, "ALTER TABLE own ADD INDEX j (a), MODIFY b varchar(20) NOT NULL"),
     (Mysql, "start transaction"),
@@ -764,6 +776,11 @@ fn what_statements_call_is_noted() {
     let called: Vec<&str> = rules.called().collect();
     assert!(["<->", "hash", "lower", "||"].iter().all(|it| called.contains(it)), "{called:?}");
     assert!(!called.contains(&"upper"), "{called:?}");
+    // Postgres takes all but the first for functions, where they are no columns.
+    rules.judge(b"INSERT INTO own SELECT ('/x'::text).A.\"B\", o.c FROM own o").unwrap();
+    assert_eq!(rules.attributes().collect::<Vec<_>>(), ["B", "a", "c"]);
+    assert!(rules.judge(b"INSERT INTO own SELECT (('x'::text).f).* FROM own").is_ok());
+    assert!(rules.judge(b"INSERT INTO own SELECT ('x'::text).f.* FROM own").is_err());
 }
 
 #[test]

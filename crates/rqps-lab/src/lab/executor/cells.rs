@@ -15,6 +15,7 @@ use crate::lab::ssh;
 use crate::plan::BlockSpec;
 use rqps_host::beneath::{self, Folder, REMOVALS};
 use rqps_host::lock::{Lock, LockError, MarkKey, OwnFolder};
+use rqps_host::user;
 use rqps_model::run::{BLOCK_FORMAT, BlockReport, RunKey};
 use rqps_model::safe_path;
 use rqps_model::units::{self, short_hash};
@@ -353,12 +354,14 @@ fn folder_of_user(work: &Path) -> PathBuf {
     work.join(format!("rqps-blocks-{}", rustix::process::geteuid().as_raw()))
 }
 
-/// Makes it, or finds it: `work` may be a place for everyone. The error says what to do.
+/// Makes it, or finds it: `work` may be a place for everyone, but nobody may put another folder in its
+/// place while root works there. The error says what to do.
 fn make_folder_of_user(work: &Path) -> Result<()> {
     let folder = folder_of_user(work);
     let name = folder.file_name().unwrap_or_default();
     let made = safe_path::make_folder(work)
-        .and_then(|_| Folder::open(work)?.make_or_find(name, 0o711).map(drop));
+        .and_then(|_| user::check_entries(work).map_err(io::Error::other))
+        .and_then(|()| Folder::open(work)?.make_or_find(name, 0o711).map(drop));
     made.map_err(|error| {
         anyhow::anyhow!(
             "keep data in {}: make {}: {error}\nhint: name a folder with --work that you may write \
@@ -494,6 +497,13 @@ mod tests {
         fs::create_dir(&place).expect("a folder");
         fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).expect("chmod");
         assert!(check_can_keep(work.path()).is_err());
+        fs::remove_dir(&place).expect("remove");
+        check_can_keep(work.path()).expect("an own place");
+        if user::is_root() {
+            std::os::unix::fs::chown(work.path(), Some(65_534), None).expect("chown");
+            let error = check_can_keep(work.path()).expect_err("somebody's place").to_string();
+            assert!(error.contains("others than root may write to"), "{error}");
+        }
     }
 
     #[test]

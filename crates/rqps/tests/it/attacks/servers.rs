@@ -214,6 +214,7 @@ fn check_acts(theirs: &Theirs, folder: &Path, guest: &str) {
         ("SELECT a FROM parts", "parts, which has an index that calls evils.act(integer)"),
         ("SELECT a FROM guarded", "the policy p of public.guarded"),
         ("SELECT a FROM \"On it\"", "the view public.locking"),
+        ("SELECT f.PG_Sleep FROM abs(0.0::float8) AS f", "the function pg_sleep(double precision)"),
     ] {
         let (code, said) = measure(folder, guest, sql, ("", &[]));
         assert!(code == Some(4) && said.contains(why), "{sql}: {code:?}: {said}");

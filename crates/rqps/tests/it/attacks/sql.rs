@@ -386,7 +386,7 @@ fn a_name_of_a_load_means_nothing_else_on_the_server() {
     let failed = "SET transaction_timeout_of_later = 0;\nCOMMIT;\nINSERT INTO x VALUES (8);\n";
     let hidden = "/*!99999 CREATE TABLE x (id int) */;\n";
     let of_mariadb = "/*M! CREATE TABLE x (id int) */;\n";
-    let of_postgres: [&[&str]; 9] = [
+    let of_postgres: [&[&str]; 10] = [
         &["BEGIN;\nCREATE TABLE x (id int);\n", through, "INSERT INTO x VALUES (8);\n"],
         &[through, rolled_back, "INSERT INTO x VALUES (8);\n"],
         &[through, rolled_back, failed],
@@ -396,6 +396,7 @@ fn a_name_of_a_load_means_nothing_else_on_the_server() {
         &["CREATE TABLE x (a audited);\nINSERT INTO x VALUES (8);\n"],
         &["INSERT INTO own SELECT 8::over_audited;\n"],
         &["INSERT INTO own VALUES ((('x'::text)::marked).a);\n"],
+        &["INSERT INTO own SELECT (1).hash;\n"],
     ];
     let of_mysql: [&[&str]; 4] = [
         &[hidden, through, "INSERT INTO x VALUES (8);\n"],
