@@ -276,6 +276,9 @@ impl<'a, 'r> Expressions<'a, 'r> {
             "NEXT" | "PREVIOUS" if self.statement.is_mysql() => return self.next_value(),
             // The names of WITH end with the query before it.
             "DUPLICATE" | "CONFLICT" | "RETURNING" => self.frame().named.clear(),
+            "TABLESPACE" if self.names_tablespace() => {
+                return Err("it lays rows on another disk of the server".to_owned());
+            }
             "EXECUTE" | "CALL" => return Err(format!("{word} hides other statements")),
             "INTO" => return Err("a query may not write INTO anything".to_owned()),
             "TABLE" => return Err("TABLE is not expected there".to_owned()),
@@ -299,6 +302,15 @@ impl<'a, 'r> Expressions<'a, 'r> {
             _ => {}
         }
         self.call(token)
+    }
+
+    /// True for a clause of Postgres, false for a column of that name.
+    fn names_tablespace(&self) -> bool {
+        let before = self.statement.word_before();
+        let is_clause = !self.in_query
+            && self.frames.len() == 1
+            && !["ADD", "ALTER", "COLUMN", "DROP"].contains(&before.as_str());
+        !self.statement.is_mysql() && (is_clause || before == "INDEX")
     }
 
     /// True for a word that continues a name or is a variable, whatever it says.
