@@ -13,6 +13,7 @@ use rqps_analysis::comparison::{Relative, StepComparison, TargetResult};
 use rqps_analysis::measurement::Measurement;
 use rqps_analysis::measurement::rate_unit;
 use rqps_analysis::verdict::{Judgement, Test};
+use rqps_model::benchmark::Group;
 use rqps_model::escape;
 use rqps_model::metric::Metric;
 use rqps_model::run::{Counter, Dataset, Run, Second, Status, StepRecord};
@@ -79,11 +80,13 @@ table! { RUNS "runs", fn of_run(at: usize, run: &Run) { let record = &run.record
     "finished" Text record.finished.clone().unwrap_or_default();
 }
 
-table! { STEPS "steps", fn of_step(at: usize, step: &StepRecord) { let outcome = &step.outcome; }
+table! { STEPS "steps", fn of_step(at: usize, step: &StepRecord, group: Group) {
+        let outcome = &step.outcome;
+    }
     "run" Integer at.to_string();
     "step" Text step.name.clone();
     "place" Integer step.index.to_string();
-    "step_group" Text step.group.name().to_owned();
+    "step_group" Text group.name().to_owned();
     "reported" Integer u8::from(step.reported).to_string();
     "status" Text status(&step.status);
     "rate_unit" Text rate_unit(step.rate).to_owned();
@@ -191,7 +194,11 @@ pub fn rows<E>(
 ) -> Result<(), E> {
     match table.name {
         "runs" => dataset.runs.iter().enumerate().try_for_each(|(at, run)| take(&of_run(at, run))),
-        "steps" => each_step(dataset, |at, _, step| take(&of_step(at, step))),
+        "steps" => each_step(dataset, |at, _, step| {
+            // The plan does not know whether a script writes; what it did tells.
+            let known = comparison.steps.iter().find(|known| known.name == step.name);
+            take(&of_step(at, step, known.map_or(step.group, |known| known.group)))
+        }),
         "metrics" => both(comparison).try_for_each(|(part, first)| metrics(part, first, take)),
         "seconds" => each_step(dataset, |at, run, step| {
             if step.status != Status::Complete {

@@ -33,6 +33,7 @@ use rqps_model::script::{StepParameters, StepPurpose};
 use rqps_model::vector::VectorParameters;
 use rqps_model::verdict::{Rules, Verdict};
 use rqps_report::Format;
+use rqps_report::export::{Beside, TABLES, rows};
 use rqps_report::html::{self, Material};
 use rqps_results::{ResultSet, ResultsError, read, read_each, read_seconds, seconds_of};
 
@@ -1555,6 +1556,14 @@ fn scripts_are_judged_by_what_they_did() {
     let comparison = compared(&runs);
     let of = |name: &str| comparison.steps.iter().find(|step| step.name == name).unwrap();
     assert_eq!(of("update-index").group, Group::Range);
+    // The flat tables have one group for a step, too.
+    let beside = Beside { seconds: &|_, _| Ok(Vec::new()), counters: &|_, _| Ok(Vec::new()) };
+    let mut take = |row: &[String]| -> Result<(), ()> {
+        assert!(row[1] != "update-index" || row[3] == "range", "{row:?}");
+        Ok(())
+    };
+    let steps = TABLES.iter().find(|table| table.name == "steps").unwrap();
+    rows(steps, &comparison, &dataset_of(&runs), &beside, &mut take).unwrap();
     let events = of("point-query");
     assert_eq!((events.group, events.rate), (Group::Range, RateUnit::Transactions));
     assert!((rqps(&comparison, "point-query").ratio - 0.7).abs() < 1e-3);
