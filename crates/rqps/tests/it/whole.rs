@@ -211,7 +211,7 @@ fn killed_at_any_moment_it_resumes_and_loses_no_finished_step() {
         let before = steps_on_disk(&out);
         moment = moment.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         // However long it needs here, the kills before take no more than a few times as long.
-        let longer = Duration::from_millis(100).mul_f64(1.3_f64.powi(kills));
+        let longer = Duration::from_millis(100).mul_f64(1.5_f64.powi(kills));
         let after = Duration::from_millis(20 + (moment >> 33) % 500) + longer;
         // Killed before the plan was stored, there is nothing to resume.
         done = if out.join("plan.toml").exists() {

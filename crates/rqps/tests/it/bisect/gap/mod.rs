@@ -114,7 +114,7 @@ fn the_pragma_that_matters_is_found() {
     let line = between(folder.path(), "sqlite", &a, &b).replace("point-query", "update-nonindex");
     let gap = found(
         &format!(
-            "{line} --set write_seconds=0.2 --set read_seconds=0.1 --set settle_scale=0 --least 30"
+            "{line} --set write_seconds=0.1 --set read_seconds=0.1 --set settle_scale=0 --least 30"
         ),
         folder.path(),
     );
