@@ -166,9 +166,10 @@ const OPERATORS: &str = "SELECT o.oprname, o.oid::regoperator::text FROM pg_oper
      (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_operator'::regclass AND d.objid = o.oid \
      AND d.deptype = 'e') AND n.nspname IN ";
 
-/// Functions `p` that Postgres calls where a column could stand: `a.f` is `f(a)`.
-pub(super) const AS_COLUMNS: &str =
-    "p.pronargs > 0 AND p.pronargs - p.pronargdefaults <= 1 AND p.proname <> 'setseed'";
+/// Functions `p` that Postgres calls where a column could stand: `a.f` is `f(a)`. No text of SQL has
+/// a value for those with an argument `internal`, such as `system` of `TABLESAMPLE`.
+pub(super) const AS_COLUMNS: &str = "p.pronargs > 0 AND p.pronargs - p.pronargdefaults <= 1 \
+     AND p.proname <> 'setseed' AND 'internal'::regtype <> ALL (p.proargtypes)";
 
 /// Those of them that say of themselves that they do more than give a value, and those that somebody
 /// made. Names in parentheses follow.
