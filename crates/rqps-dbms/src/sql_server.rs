@@ -150,9 +150,13 @@ pub(crate) fn server_settings(
     Ok(all.into_iter().filter_map(pair).collect())
 }
 
+/// Bytes of the name of a compiler: a server may say anything.
+const COMPILER_MOST: usize = 200;
+
 /// `gcc (Debian 12.2.0-14) 12.2.0`, of what `version()` says.
 fn compiled_by(version: &str) -> Option<&str> {
-    version.split_once("compiled by ")?.1.split(", ").next()
+    let said = version.split_once("compiled by ")?.1.split(", ").next();
+    said.filter(|said| said.len() <= COMPILER_MOST)
 }
 
 // Sessions of the control plane with a server, and what their rows become.
@@ -438,6 +442,7 @@ mod tests {
                     12.2.0, 64-bit";
         assert_eq!(compiled_by(said), Some("gcc (Debian 12.2.0-14) 12.2.0"));
         assert_eq!(compiled_by("8.0.33"), None);
+        assert_eq!(compiled_by(&format!("x compiled by {}", "g".repeat(1 << 20))), None);
     }
 
     #[test]
