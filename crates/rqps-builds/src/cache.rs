@@ -4,6 +4,7 @@
 //! ROOT/
 //!   builds/KEY/manifest.json   the domain's Manifest; its presence means that the build is whole
 //!   builds/KEY/tree/           bin, share, lib …
+//!   builds/KEY/new/            data folders without tables, which `rqps-dbms` keeps to copy
 //!   partial/KEY/package-PID/   what the package client is downloading
 //!   partial/KEY/build/         a build that is being unpacked; renamed to builds/KEY when done
 //!   partial/…-objects-…/       objects that builds in several orders of linking share, as long as
@@ -156,7 +157,8 @@ impl Cache {
         let folder = self.root.join("builds").join(key);
         let manifest = read_manifest(&folder.join(MANIFEST))?;
         let tree = folder.join(TREE);
-        tree.is_dir().then_some(Build { root: Some(tree), manifest })
+        let cache = self.shared.is_empty().then(|| self.root.clone());
+        tree.is_dir().then_some(Build { root: Some(tree), manifest, cache })
     }
 
     /// Final path of the tree of a build.

@@ -221,7 +221,7 @@ fn only_imported() -> Reason {
 }
 
 fn rootless(dbms: Dbms, version: Version, reported: String, origin: String) -> Build {
-    Build { root: None, manifest: Manifest::new(dbms, version, reported, origin) }
+    Build { root: None, manifest: Manifest::new(dbms, version, reported, origin), cache: None }
 }
 
 // `DBMS=PATH`: a tree that somebody installed or built, or SQLite's shared library.
@@ -396,7 +396,7 @@ fn found(
         compiler: inspect::compiler(binary),
         ..Manifest::new(dbms, version, reported, root.display().to_string())
     };
-    Ok(Build { root: Some(root), manifest })
+    Ok(Build { root: Some(root), manifest, cache: None })
 }
 
 /// The reported version of a library whose file does not tell it.

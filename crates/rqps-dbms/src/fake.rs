@@ -54,7 +54,7 @@ impl Fake {
 impl ControlPlane for Fake {
     fn init(&mut self) -> Result<(), DbmsError> {
         self.fail_at("init")?;
-        self.server.make_data_folder(&[])?;
+        self.server.fill_data_folder(&[], "", || Ok(()))?;
         self.server.write_config("fake.txt", "the data of the fake DBMS\n").map(drop)
     }
 

@@ -12,6 +12,7 @@ mod control;
 mod external;
 mod fake;
 mod guest;
+mod kept_data;
 mod log;
 mod mariadb;
 mod mysql;

@@ -24,6 +24,9 @@ use rqps_wire::WireError;
 /// User and database.
 const NAME: &str = "rqps";
 
+/// Makes the database in a new cluster.
+const MAKE_DATABASE: &str = "CREATE DATABASE rqps;\n";
+
 /// The port that names the socket when no TCP port is asked for.
 const DEFAULT_PORT: u16 = 5432;
 
@@ -52,11 +55,22 @@ impl Postgres {
     }
 
     /// Fills the empty data folder.
-    fn make_cluster(&self, initdb: &Path, postgres: &Path) -> Result<(), DbmsError> {
+    fn make_cluster(&self, mut args: Vec<String>) -> Result<(), DbmsError> {
+        let (initdb, postgres) =
+            (self.server.program(&["initdb"])?, self.server.program(&["postgres"])?);
         let data = self.server.db_folder().to_string_lossy().into_owned();
+        args.extend(["-D".to_owned(), data.clone()]);
+        self.server.run_tool(&initdb, args, None)?;
+        // The packages have no client programs; the single-user server makes the database.
+        let args = ["--single", "-D", &data, "template1"].map(str::to_owned).to_vec();
+        self.server.run_tool(&postgres, args, Some(MAKE_DATABASE))
+    }
+
+    /// Arguments for initdb, but the folder.
+    fn cluster_args(&self) -> Vec<String> {
         // The same locale and encoding everywhere, because comparing text is a good part of some
         // steps; no fsync, nothing here is worth it yet.
-        let args = ["-D", &data, "-U", NAME, "-A", "trust", "-E", "UTF8", "--locale=C"];
+        let args = ["-U", NAME, "-A", "trust", "-E", "UTF8", "--locale=C"];
         let mut args: Vec<String> = args.map(str::to_owned).to_vec();
         // The long name came with 10.
         let is_new = self.server.site.build.manifest.version.at_least(&[10]);
@@ -65,10 +79,7 @@ impl Postgres {
             // As in the published runs.
             args.push("--data-checksums".to_owned());
         }
-        self.server.run_tool(initdb, args, None)?;
-        // The packages have no client programs; the single-user server makes the database.
-        let args = ["--single", "-D", &data, "template1"].map(str::to_owned).to_vec();
-        self.server.run_tool(postgres, args, Some(&format!("CREATE DATABASE {NAME};\n")))
+        args
     }
 
     /// The method of password proofs: SCRAM if this version has it.
@@ -120,15 +131,9 @@ fn login() -> Login {
 
 impl ControlPlane for Postgres {
     fn init(&mut self) -> Result<(), DbmsError> {
-        let initdb = self.server.program(&["initdb"])?;
-        let postgres = self.server.program(&["postgres"])?;
-        let data = self.server.make_data_folder(&[])?;
-        let made = self.make_cluster(&initdb, &postgres);
-        if made.is_err() {
-            // The next attempt refuses and names a file that cannot be removed.
-            data.discard().ok();
-        }
-        made
+        let args = self.cluster_args();
+        let made_with = format!("{args:?} {MAKE_DATABASE}");
+        self.server.fill_data_folder(&[], &made_with, || self.make_cluster(args))
     }
 
     fn start(&mut self) -> Result<(), DbmsError> {

@@ -14,9 +14,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::control::{DbmsError, Site};
+use crate::kept_data::KeptData;
 use crate::log::{self, Words};
 use crate::sql_server::first_query;
-use rqps_host::beneath::{Folder, FreshFolder};
+use rqps_host::beneath::{self, Folder, FreshFolder};
 use rqps_host::command_output;
 use rqps_host::process::{CLEAN_EXIT, ProcessSpec, StopOrder, StopSignal, Warden};
 use rqps_host::user::{User, check_reachable};
@@ -27,6 +28,9 @@ use rqps_wire::WireError;
 
 /// Other users may pass through the folder with control files, and not look around.
 const PASSABLE: u32 = 0o711;
+
+/// What programs print that make a data folder.
+const INIT_LOG: &str = "init.log";
 
 /// Bytes of a socket's path: `sun_path` of sockaddr_un without its final zero.
 const SOCKET_PATH_LIMIT: usize = 107;
@@ -114,17 +118,71 @@ impl Server {
         self.site.data.join("tmp")
     }
 
-    /// Makes the data folder with `db/`, which has these empty folders, and `tmp/`, for the user of
-    /// the server.
-    pub(super) fn make_data_folder(&self, inside: &[&str]) -> Result<FreshFolder, DbmsError> {
+    /// Makes the data folder, for the user of the server: `tmp/`, and `db/`, which `make` fills, and
+    /// which has the empty folders `inside` before. Where the cache has a copy of what `make` would
+    /// make, it takes that: `made_with` is all that the content depends on beside build and user.
+    pub(super) fn fill_data_folder(
+        &self,
+        inside: &[&str],
+        made_with: &str,
+        make: impl FnOnce() -> Result<(), DbmsError>,
+    ) -> Result<(), DbmsError> {
+        let data = self.make_data_folder()?;
+        let made_with = format!("{made_with}\n{:?}", self.site.run_as.as_ref().map(User::identity));
+        let kept = KeptData::of(&self.site.build, &made_with);
+        if let Some(kept) = &kept
+            && self.copy_kept(kept, &data)?
+        {
+            return Ok(());
+        }
+        let doing = DbmsError::io(format!("make {}", self.db_folder().display()));
+        let made = self.hand_over(data.folder(), "db", inside).map_err(doing).and_then(|()| make());
+        if made.is_err() {
+            // The next attempt refuses and names a file that cannot be removed.
+            data.discard().ok();
+        } else if let Some(kept) = kept
+            && let Err(error) = kept.keep(&self.db_folder())
+        {
+            self.tell(&format!("the next one is made anew, too: {error}"))?;
+        }
+        made
+    }
+
+    /// Fills the folder from the cache, if it has what is needed.
+    fn copy_kept(&self, kept: &KeptData, data: &FreshFolder) -> Result<bool, DbmsError> {
+        let db = self.db_folder();
+        let from = kept.path();
+        match kept.copy_to(&db) {
+            Ok(true) => {
+                self.tell(&format!("a copy of {}; without it, one is made anew", from.display()))?;
+                return Ok(true);
+            }
+            Ok(false) => {}
+            Err(error) => self.tell(&format!("made anew: {error}"))?,
+        }
+        let gone = match data.folder().below(Path::new("db")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            _ => data.discard().and_then(|()| self.hand_over(data.folder(), "tmp", &[])),
+        };
+        gone.map_err(DbmsError::io(format!("remove {}", db.display())))?;
+        Ok(false)
+    }
+
+    /// Writes a line to the log of what makes data folders.
+    fn tell(&self, line: &str) -> Result<(), DbmsError> {
+        let log = self.site.logs.join(INIT_LOG);
+        let told = beneath::to_append(&log).and_then(|mut file| writeln!(file, "rqps: {line}"));
+        told.map_err(DbmsError::io(format!("write {}", log.display())))
+    }
+
+    /// Makes the data folder with `tmp/`.
+    fn make_data_folder(&self) -> Result<FreshFolder, DbmsError> {
         refuse_used(&self.site.data)?;
         make_folder(&self.site.logs)?;
         let doing = || DbmsError::io(format!("make {}", self.site.data.display()));
         // Control files lie beside the data, where the server cannot change them.
         let data = FreshFolder::take(&self.site.data, PASSABLE).map_err(doing())?;
-        for (name, inside) in [("db", inside), ("tmp", &[])] {
-            self.hand_over(data.folder(), name, inside).map_err(doing())?;
-        }
+        self.hand_over(data.folder(), "tmp", &[]).map_err(doing())?;
         self.check_reach()?;
         Ok(data)
     }
@@ -170,7 +228,7 @@ impl Server {
         args: Vec<String>,
         input: Option<&str>,
     ) -> Result<(), DbmsError> {
-        let log = self.site.logs.join("init.log");
+        let log = self.site.logs.join(INIT_LOG);
         let short = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let doing = format!("make a data folder for {} with {short}", self.name());
         let stdin = match input {

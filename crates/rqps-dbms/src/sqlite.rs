@@ -304,6 +304,7 @@ mod tests {
                 packages: libc.iter().map(|v| ("libc6".to_owned(), v.to_string())).collect(),
                 ..Manifest::new(Dbms::Sqlite, Version::new("3.46.1"), String::new(), String::new())
             },
+            cache: None,
         };
         let newer = build(Some("2.41-12+deb13u4"));
         assert_eq!(launcher(&newer, Some("2.36")), None, "there is no script");

@@ -128,6 +128,18 @@ pub fn copy_tree(
     to: &Path,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Copied, DiskError> {
+    let copied = copy_files(from, to, progress)?;
+    let target = Folder::open(to).map_err(fault("open", to))?;
+    rustix::fs::syncfs(target.file()).map_err(|error| fault("write out", to)(error.into()))?;
+    Ok(copied)
+}
+
+/// As [`copy_tree`], and leaves it to the system when to write to the disk.
+pub fn copy_files(
+    from: &Path,
+    to: &Path,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Copied, DiskError> {
     if fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(DiskError::NotEmpty(to.to_path_buf()));
     }
@@ -144,7 +156,6 @@ pub fn copy_tree(
     let target = target.map_err(fault("make", to))?;
     let mut copier = Copier { of, progress, copied: Copied::default() };
     copier.folder(&source, &target)?;
-    rustix::fs::syncfs(target.file()).map_err(|error| fault("write out", to)(error.into()))?;
     Ok(copier.copied)
 }
 

@@ -253,6 +253,8 @@ pub struct Build {
     pub root: Option<PathBuf>,
     /// The provenance of the build.
     pub manifest: Manifest,
+    /// The cache that holds it, if this user may write there.
+    pub cache: Option<PathBuf>,
 }
 
 // Targets: a build with a configuration and a short label, and where its tables are on a server of

@@ -158,7 +158,7 @@ pub fn prepare(
 fn compiled_in() -> Build {
     let version = Version::new(String::new());
     let manifest = Manifest::new(Dbms::Sqlite, version, String::new(), "compiled in".to_owned());
-    Build { root: None, manifest }
+    Build { root: None, manifest, cache: None }
 }
 
 /// The plan of the database itself, by the SQLite in this program. Where that version plans as on

@@ -164,6 +164,15 @@ impl MysqlFamily {
         Ok(args)
     }
 
+    /// All that the content of a new data folder depends on: not the sizes of caches.
+    fn made_with(&self) -> String {
+        let site = &self.server.site;
+        let is_cache = |line: &&str| CACHES.iter().any(|name| line.trim_start().starts_with(name));
+        let settings: Vec<&str> = site.config.text.lines().filter(|line| !is_cache(line)).collect();
+        let sql = [CREATE_DATABASE, BEFORE, DROP_NAMELESS];
+        format!("{settings:?} {:?} {sql:?}", site.storage_engine)
+    }
+
     /// The folder with `english/errmsg.sys`, if it is at one of the usual places: the path compiled
     /// into the server is that of the machine that built it.
     fn messages_folder(&self, root: &Path) -> Option<PathBuf> {
@@ -199,18 +208,15 @@ impl ControlPlane for MysqlFamily {
         let initializes = self.has(self.flavor.initializes_since);
         // Statements create tables in this folder, not the folder itself; and `--initialize` wants
         // no folder.
-        let data = self.server.make_data_folder(if initializes { &[] } else { &["mysql"] })?;
-        let made = self.base_args().and_then(|args| {
+        let inside: &[&str] = if initializes { &[] } else { &["mysql"] };
+        let made = self.server.fill_data_folder(inside, &self.made_with(), || {
+            let args = self.base_args()?;
             if initializes {
                 self.initialize(&program, args)
             } else {
                 self.bootstrap(&program, args)
             }
         });
-        if made.is_err() {
-            // The next attempt refuses and names a file that cannot be removed.
-            data.discard().ok();
-        }
         made.map_err(|error| self.explain(error))
     }
 
@@ -359,6 +365,9 @@ fn admit(session: &mut dyn ControlConnection, password: &str) -> Result<(), Wire
     session.run(&format!("CREATE USER '{USER}'@'%' IDENTIFIED BY {}", text(password)))?;
     session.run(&format!("GRANT ALL PRIVILEGES ON *.* TO '{USER}'@'%'"))
 }
+
+/// The settings of caches.
+const CACHES: [&str; 2] = ["innodb_buffer_pool_size", "rocksdb_block_cache_size"];
 
 // The SQL files that make the data folder of MariaDB, and of MySQL 5.5 and 5.6.
 

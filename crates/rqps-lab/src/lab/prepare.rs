@@ -344,7 +344,10 @@ pub(super) fn ask(
     let mut asked = Asked::default();
     if plan.load_request(&state.target).is_some() {
         let names = state.is_external().then(|| plan.names_made(&state.target));
-        asked.tables = runner.read_tables(TableRead { names, bytes_most: TABLE_BYTES })?;
+        asked.tables =
+            runner.read_tables(TableRead { names, bytes_most: TABLE_BYTES }, &mut |rows| {
+                progress.share(cost::share_of_read(plan, &state.target, rows));
+            })?;
     }
     progress.doing(&state.target.label, "ask the first statements of each step", None);
     asked.answers = runner.ask_steps(&state.phases, load, |_| true)?;
@@ -407,13 +410,19 @@ impl StepRunner<'_> {
         Ok(found)
     }
 
-    /// Reads the tables.
-    fn read_tables(&mut self, task: TableRead) -> Result<Vec<TableRecord>> {
+    /// Reads the tables. Says after each how many rows were read so far.
+    fn read_tables(
+        &mut self,
+        task: TableRead,
+        tell: &mut dyn FnMut(u64),
+    ) -> Result<Vec<TableRecord>> {
         let request = self.request(0, RequestBody::ReadTables(task));
         let request = DriverRequest { pause: false, ..request };
-        let mut tables = Vec::new();
+        let (mut tables, mut rows) = (Vec::new(), 0_u64);
         let ended = self.converse(&request, &mut |event| match event {
             DriverEvent::Table(table) => {
+                rows = rows.saturating_add(table.rows.unwrap_or_default());
+                tell(rows);
                 tables.push(*table);
                 Ok(None)
             }

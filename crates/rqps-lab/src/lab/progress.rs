@@ -143,6 +143,11 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// The share of the task at work that is done.
+    pub(super) fn share(&mut self, share: f64) {
+        self.change(TimeChange::Share(share));
+    }
+
     /// Something that may take a while.
     pub(super) fn doing(&mut self, label: &str, what: &str, done: Option<f64>) {
         let (label, what) = (label.to_owned(), what.to_owned());
@@ -152,14 +157,14 @@ impl<'a> Progress<'a> {
     /// Rows of a load, which come before its indexes.
     pub(super) fn loading(&mut self, label: &str, what: &str, done: Option<f64>) {
         if let Some(done) = done {
-            self.change(TimeChange::Share(ROWS_SHARE * done));
+            self.share(ROWS_SHARE * done);
         }
         self.doing(label, what, done);
     }
 
     /// Indexes of a load.
     pub(super) fn indexing(&mut self, label: &str, done: f64) {
-        self.change(TimeChange::Share(ROWS_SHARE + (1.0 - ROWS_SHARE) * done));
+        self.share(ROWS_SHARE + (1.0 - ROWS_SHARE) * done);
         self.doing(label, "make indexes", Some(done));
     }
 

@@ -259,6 +259,12 @@ fn load_seconds(plan: &PlanDraft, target: &Target) -> f64 {
     }
 }
 
+/// The share of [`read`] that is done once so many rows of the tables were read.
+pub fn share_of_read(plan: &PlanDraft, target: &Target, rows: u64) -> f64 {
+    let all = u64::from(plan.workload.tables) * plan.workload.rows;
+    rows.min(all) as f64 / READ_ROWS_PER_SECOND / read_seconds(plan, target).max(f64::MIN_POSITIVE)
+}
+
 fn read_seconds(plan: &PlanDraft, target: &Target) -> f64 {
     let rows = u64::from(plan.workload.tables) * plan.workload.rows;
     plan.load_request(target).map_or(0.0, |_| asked_seconds(plan, target, rows))

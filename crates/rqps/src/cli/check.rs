@@ -515,7 +515,7 @@ mod tests {
             let build = |file| {
                 let (said, origin) = (String::new(), String::new());
                 let manifest = Manifest::new(Dbms::Sqlite, Version::new("3.46"), said, origin);
-                Build { root: Some(place.join(file)), manifest }
+                Build { root: Some(place.join(file)), manifest, cache: None }
             };
             let targets = words::targets(&words.map(str::to_owned)).unwrap();
             assert_eq!(is_same(&targets, &files.map(build)).unwrap(), expected, "{words:?}");

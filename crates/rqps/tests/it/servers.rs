@@ -646,6 +646,29 @@ fn mariadb_lives() {
     check_lives("mariadb_lives", Dbms::Mariadb, MARIADB, &programs);
 }
 
+#[test]
+fn a_second_data_folder_of_a_build_is_a_copy_of_the_first() {
+    let test = "a_second_data_folder_of_a_build_is_a_copy_of_the_first";
+    for (dbms, of, program) in
+        [(Dbms::Postgres, POSTGRES, "postgres"), (Dbms::Mysql, MYSQL, "mysqld")]
+    {
+        let Some(root) = root_of(test, of) else { continue };
+        let mut build = build(dbms, Some(&root), &version_of(&root, &[program]));
+        build.cache = root.ancestors().nth(3).map(Path::to_owned);
+        for number in 0..2 {
+            let folder = open_folder();
+            let site = site(folder.path(), &build);
+            let mut plane = control_plane(site.clone()).unwrap();
+            plane.init().unwrap_or_else(|error| panic!("{error}"));
+            let log = fs::read_to_string(site.logs.join("init.log")).unwrap_or_default();
+            assert!(number == 0 || log.contains("rqps: a copy of "), "{dbms}: {log}");
+            plane.start().unwrap_or_else(|error| panic!("{error}"));
+            rows(&*plane, "CREATE TABLE t (id INT PRIMARY KEY)");
+            plane.stop().unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+}
+
 /// True if the server has opened the file with this end of its path without the page cache
 /// (O_DIRECT), as the kernel reports.
 fn is_direct(pid: u32, ending: &str) -> bool {

@@ -21,7 +21,7 @@ pub(crate) fn build(dbms: Dbms, root: Option<&Path>, version: &str) -> Build {
         compiler: None,
         packages: BTreeMap::new(),
     };
-    Build { root: root.map(Path::to_owned), manifest }
+    Build { root: root.map(Path::to_owned), manifest, cache: None }
 }
 
 /// A server of that build in `folder`, with its default config and a small cache.
