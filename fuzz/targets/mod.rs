@@ -56,13 +56,14 @@ const IMPORTED: &[&str] = &["crates/rqps/tests/data/import"];
 const DUMPED: &[&str] = &["crates/rqps/tests/data/dumps"];
 
 /// All targets.
-pub(crate) static ALL: [FuzzTarget; 47] = [
+pub(crate) static ALL: [FuzzTarget; 48] = [
     seeded("sql_lexer", texts::sql_lexer, DUMPED),
     seeded("sql_splitter", texts::sql_splitter, DUMPED),
     target("sql_references", texts::sql_references),
     seeded("sql_dump", texts::sql_dump, DUMPED),
     seeded("load_rules", texts::load_rules, DUMPED),
     target("statement_log", texts::statement_log),
+    target("trace", texts::trace),
     target("csv", texts::csv),
     target("escaped", texts::escaped),
     target("pgbench_script", texts::pgbench_script),

@@ -11,6 +11,7 @@ use rqps_model::sql_name::Literal;
 use rqps_plans::StatementLog;
 
 use rqps_text::pgbench::{PgbenchProgram, VariableNames};
+use rqps_text::trace::{Trace, TraceWriter, ValueHasher};
 use rqps_text::{
     self as user_text, ChangedRelation, CsvReader, CsvRecord, LoadRules, SqlChunk, SqlLexer,
     SqlPart, SqlSplitter, reading, toml_reader,
@@ -187,6 +188,30 @@ pub(super) fn statement_log(bytes: &[u8]) {
         }
         let shares = found.iter().filter_map(|one| one.share);
         assert!(shares.sum::<f64>() <= 1.000_001 && found.len() <= 5);
+    }
+}
+
+/// Traces: what is written again is the same, and every statement has a client and a place.
+pub(super) fn trace(bytes: &[u8]) {
+    let hasher = ValueHasher::new([1; 32]);
+    for dialect in DIALECTS {
+        let _ = (hasher.text(&text(bytes), dialect), hasher.value(&text(bytes)));
+    }
+    let Ok(trace) = Trace::read(bytes) else { return };
+    let Ok(mut writer) = TraceWriter::begin(Vec::new(), trace.head.clone()) else { return };
+    for one in &trace.sent {
+        let _ = writer.add(&trace.texts[one.text as usize - 1], one.clone());
+    }
+    let written = writer.end().map(|(written, _)| Trace::read(written.as_slice()));
+    let again = written.ok().and_then(Result::ok).map(|again| again.sent.len());
+    assert!(again == Some(trace.sent.len()));
+    let mut ranks: Vec<usize> = trace.order().iter().map(|one| one.rank).collect();
+    ranks.sort_unstable();
+    assert!(ranks.iter().enumerate().all(|(place, rank)| place == *rank));
+    let (of_text, shown) = trace.classes();
+    assert!(of_text.iter().all(|class| *class <= shown.len()));
+    if let Ok(clients) = trace.clients() {
+        assert!(clients.iter().map(Vec::len).sum::<usize>() == trace.sent.len());
     }
 }
 

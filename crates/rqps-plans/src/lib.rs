@@ -12,12 +12,14 @@ mod compare;
 mod log;
 pub mod mysql;
 pub mod postgres;
+mod record;
 mod rehearsal;
 mod report;
 pub mod sqlite;
 
 pub use self::compare::{Difference, PlanClass, compare, cost_ratio};
 pub use self::log::StatementLog;
+pub use self::record::record;
 pub use self::rehearsal::{Condition, PlanNode, Statement, each_chunk, statements_of};
 pub use self::rehearsal::{
     Judged, PlanError, Planner, PrivatePlace, Rehearsal, Report, SourceFiles, Tell, judge,

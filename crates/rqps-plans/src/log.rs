@@ -1,6 +1,7 @@
 //! Statements in the logs of servers, with the share of the time that each kind takes: of Postgres
 //! `jsonlog`, `csvlog` and plain logs with `log_min_duration_statement`, of MySQL and MariaDB the
-//! slow log. A log is read as a stream; what it holds is somebody else's.
+//! slow log; a trace is made of the general log, too. A log is read as a
+//! stream; what it holds is somebody else's.
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -9,10 +10,12 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use crate::record::moment;
 use crate::rehearsal::Statement;
 use rqps_model::bounded;
 use rqps_model::dialect::Dialect;
-use rqps_text::{CsvReader, CsvRecord, TokenKind, tokens};
+use rqps_text::trace::statement_class;
+use rqps_text::{CsvReader, CsvRecord};
 
 /// Kinds of statements that are kept. A program that writes values into names of tables has no end
 /// of them.
@@ -30,11 +33,18 @@ const PLANNED: [&str; 10] = [
     "REFRESH",
 ];
 
-/// Fields of a line of `csvlog`: the severity, the message.
-const CSV_MESSAGE: usize = 13;
+/// Fields of a line of `csvlog`.
+mod csv {
+    pub(super) const SESSION: usize = 5;
+    pub(super) const SEVERITY: usize = 11;
+    pub(super) const STATE: usize = 12;
+    pub(super) const MESSAGE: usize = 13;
+    pub(super) const DETAIL: usize = 14;
+    pub(super) const STATEMENT: usize = 19;
+}
 
 /// What the lines of the slow log before a statement begin with.
-const SLOW_HEADS: [&str; 3] = ["# Time:", "# User@Host:", "# Query_time:"];
+const SLOW_HEADS: [&str; 4] = ["# Time:", "# User@Host:", "# Thread_id:", "# Query_time:"];
 
 /// Statements of one kind: they differ in their values only.
 #[derive(Debug)]
@@ -89,115 +99,13 @@ impl StatementLog {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn take(&mut self, mut log: impl BufRead, name: &str) -> Result<()> {
-        let begin = log.fill_buf()?;
-        let first = begin.iter().find(|byte| !byte.is_ascii_whitespace());
-        let line = begin.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let is_csv = line.iter().filter(|byte| **byte == b',').count() > CSV_MESSAGE;
-        match (self.dialect, first) {
-            (Dialect::Mysql, _) => self.slow_log(log, name),
-            (_, Some(b'{')) => self.json_log(log, name),
-            _ if is_csv => self.csv_log(log, name),
-            _ => self.plain_log(log, name),
-        }
-    }
-
-    fn json_log(&mut self, mut log: impl BufRead, name: &str) -> Result<()> {
-        #[derive(Deserialize)]
-        struct Entry {
-            #[serde(default)]
-            message: String,
-        }
-        each_line(&mut log, |number, line| {
-            // A line that is cut, as the last one, or of another program, is none of a statement.
-            if let Ok(entry) = serde_json::from_str::<Entry>(line) {
-                self.message(&entry.message, name, number);
+    pub fn take(&mut self, log: impl BufRead, name: &str) -> Result<()> {
+        each_logged(self.dialect, log, &mut |one| {
+            if let Some(ms) = one.ms {
+                self.add(one.text, ms, name, one.line);
             }
+            Ok(())
         })
-    }
-
-    fn csv_log(&mut self, log: impl BufRead, name: &str) -> Result<()> {
-        let mut reader = CsvReader::new(log, b',');
-        let mut record = CsvRecord::default();
-        while reader.read(&mut record)? {
-            if let Some((message, _)) = record.field(CSV_MESSAGE) {
-                self.message(&String::from_utf8_lossy(message), name, record.line);
-            }
-        }
-        Ok(())
-    }
-
-    /// A message begins on a line with `LOG:  `, after a prefix that the user sets; its other lines
-    /// begin with a tab.
-    fn plain_log(&mut self, mut log: impl BufRead, name: &str) -> Result<()> {
-        let (mut message, mut begun) = (String::new(), 0);
-        each_line(&mut log, |number, line| {
-            if let Some(more) = line.strip_prefix('\t') {
-                if !message.is_empty()
-                    && message.len() + line.len() < bounded::STATEMENT_MAX as usize
-                {
-                    message.push('\n');
-                    message.push_str(more);
-                }
-                return;
-            }
-            self.message(&message, name, begun);
-            message = line.split_once("LOG:  ").map_or("", |(_, text)| text).to_owned();
-            begun = number;
-        })?;
-        self.message(&message, name, begun);
-        Ok(())
-    }
-
-    fn slow_log(&mut self, mut log: impl BufRead, name: &str) -> Result<()> {
-        let (mut ms, mut text, mut begun) = (None, String::new(), 0);
-        each_line(&mut log, |number, line| {
-            if SLOW_HEADS.iter().any(|head| line.starts_with(head)) {
-                if let Some(ms) = ms.take() {
-                    self.add(&text, ms, name, begun);
-                }
-                text.clear();
-                let seconds = line.strip_prefix("# Query_time:").unwrap_or_default();
-                let seconds = seconds.split_whitespace().next().and_then(|it| it.parse().ok());
-                ms = seconds.map(|seconds: f64| seconds * 1000.0);
-                begun = number + 1;
-                return;
-            }
-            let is_set = text.is_empty()
-                && (line.starts_with("SET timestamp=") || line.to_lowercase().starts_with("use "));
-            let is_note = text.is_empty() && line.starts_with('#');
-            if ms.is_some()
-                && !is_set
-                && !is_note
-                && text.len() + line.len() < bounded::STATEMENT_MAX as usize
-            {
-                text.push_str(line);
-                text.push('\n');
-            }
-        })?;
-        if let Some(ms) = ms {
-            self.add(&text, ms, name, begun);
-        }
-        Ok(())
-    }
-
-    /// `duration: 0.123 ms  statement: SELECT 1`, or `execute NAME: SELECT $1`.
-    fn message(&mut self, message: &str, name: &str, line: u64) {
-        let Some((ms, rest)) =
-            message.strip_prefix("duration: ").and_then(|rest| rest.split_once(" ms  "))
-        else {
-            return;
-        };
-        let text = match rest.strip_prefix("statement: ") {
-            Some(text) => Some(text),
-            None => rest
-                .strip_prefix("execute ")
-                .and_then(|rest| rest.split_once(": "))
-                .map(|(_, text)| text),
-        };
-        if let (Ok(ms), Some(text)) = (ms.parse(), text) {
-            self.add(text, ms, name, line);
-        }
     }
 
     fn add(&mut self, text: &str, ms: f64, name: &str, line: u64) {
@@ -210,7 +118,7 @@ impl StatementLog {
         if !first.is_some_and(|it| PLANNED.contains(&it.to_ascii_uppercase().as_str())) {
             return;
         }
-        let key = kind(text, self.dialect);
+        let key = statement_class(text, self.dialect);
         let is_full =
             self.kinds.len() >= KINDS_MOST || self.held + key.len() + text.len() > TEXTS_MOST;
         if is_full && !self.kinds.contains_key(&key) {
@@ -256,28 +164,304 @@ impl StatementLog {
     }
 }
 
-/// The statement without its values: in `IN (1, 2)` and `VALUES (1, 2)`, however many.
-fn kind(text: &str, dialect: Dialect) -> String {
-    let Ok(all) = tokens(dialect, text.as_bytes()) else { return text.to_owned() };
-    let mut parts: Vec<String> = Vec::new();
-    for token in all {
-        let said = String::from_utf8_lossy(&text.as_bytes()[token.begin..token.end]);
-        let part = match token.kind {
-            TokenKind::Text | TokenKind::Number => "?".to_owned(),
-            TokenKind::Word => said.to_lowercase(),
-            TokenKind::Name | TokenKind::Sign => said.into_owned(),
+/// A statement in a log.
+#[derive(Debug, Default)]
+pub(super) struct Logged<'a> {
+    pub(super) text: &'a str,
+    /// The time that it took, milliseconds.
+    pub(super) ms: Option<f64>,
+    pub(super) line: u64,
+    /// What the log calls the session.
+    pub(super) session: &'a str,
+    /// When the line was written, as the log says it.
+    pub(super) at: &'a str,
+    /// True if it began then, false if it ended.
+    pub(super) is_begin: bool,
+    /// The values of its placeholders, as Postgres tells them.
+    pub(super) values: &'a str,
+    /// The name under which it was prepared.
+    pub(super) name: Option<&'a str>,
+    pub(super) rows: Option<u64>,
+    /// The code of its error.
+    pub(super) error: Option<&'a str>,
+}
+
+/// What takes the statements of a log.
+type Take<'a> = dyn FnMut(Logged<'_>) -> Result<()> + 'a;
+
+/// Gives each statement of a log.
+///
+/// # Errors
+/// It cannot be read, or `take` fails.
+pub(super) fn each_logged(
+    dialect: Dialect,
+    mut log: impl BufRead,
+    take: &mut Take<'_>,
+) -> Result<()> {
+    let begin = log.fill_buf()?;
+    let first = begin.iter().find(|byte| !byte.is_ascii_whitespace());
+    let line = begin.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let is_csv = line.iter().filter(|byte| **byte == b',').count() > csv::MESSAGE;
+    match (dialect, first) {
+        (Dialect::Mysql, _) => mysql_log(log, take),
+        (_, Some(b'{')) => json_log(log, take),
+        _ if is_csv => csv_log(log, take),
+        _ => plain_log(log, take),
+    }
+}
+
+/// The fields of a message of Postgres.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Message {
+    timestamp: String,
+    session_id: String,
+    error_severity: String,
+    state_code: String,
+    message: String,
+    detail: String,
+    /// The statement that failed.
+    statement: String,
+}
+
+fn json_log(mut log: impl BufRead, take: &mut Take<'_>) -> Result<()> {
+    each_line(&mut log, |number, line| {
+        // A line that is cut, as the last one, or of another program, is none of a statement.
+        serde_json::from_str::<Message>(line).map_or(Ok(()), |one| one.give(number, take))
+    })
+}
+
+fn csv_log(log: impl BufRead, take: &mut Take<'_>) -> Result<()> {
+    let mut reader = CsvReader::new(log, b',');
+    let mut record = CsvRecord::default();
+    while reader.read(&mut record)? {
+        let field = |at| {
+            let found = record.field(at).unwrap_or_default().0;
+            String::from_utf8_lossy(found).into_owned()
         };
-        if part == "?" && parts.ends_with(&["?".to_owned(), ",".to_owned()]) {
-            parts.pop();
-        } else {
-            parts.push(part);
+        let message = Message {
+            timestamp: field(0),
+            session_id: field(csv::SESSION),
+            error_severity: field(csv::SEVERITY),
+            state_code: field(csv::STATE),
+            message: field(csv::MESSAGE),
+            detail: field(csv::DETAIL),
+            statement: field(csv::STATEMENT),
+        };
+        message.give(record.line, take)?;
+    }
+    Ok(())
+}
+
+/// A message begins on a line with `LOG:  `, after a prefix that the user sets; its other lines begin
+/// with a tab. Those with `DETAIL:  ` and `STATEMENT:  ` belong to the one before.
+fn plain_log(mut log: impl BufRead, take: &mut Take<'_>) -> Result<()> {
+    let (mut message, mut begun) = (Message::default(), 0);
+    let mut is_of = Field::Other;
+    each_line(&mut log, |number, line| {
+        let found = FIELDS.iter().find_map(|(mark, field)| Some((line.split_once(mark)?, *field)));
+        let ((prefix, text), field) = match (line.strip_prefix('\t'), found) {
+            (Some(more), _) => (("", more), is_of),
+            (None, Some(found)) => found,
+            (None, None) => (("", ""), Field::Other),
+        };
+        if matches!(field, Field::Message | Field::Error) && !line.starts_with('\t') {
+            std::mem::take(&mut message).give(begun, take)?;
+            begun = number;
+            let (time, session) = prefix.split_once('[').unwrap_or_default();
+            message.timestamp = time.to_owned();
+            message.session_id = session.split(']').next().unwrap_or_default().to_owned();
+            if field == Field::Error {
+                message.error_severity = "ERROR".to_owned();
+                // The prefix may have no code.
+                message.state_code = "error".to_owned();
+            }
+        }
+        is_of = field;
+        let of = match field {
+            Field::Message | Field::Error => &mut message.message,
+            Field::Detail => &mut message.detail,
+            Field::Statement => &mut message.statement,
+            Field::Other => return Ok(()),
+        };
+        if of.len() + text.len() < bounded::STATEMENT_MAX as usize {
+            if line.starts_with('\t') {
+                of.push('\n');
+            }
+            of.push_str(text);
+        }
+        Ok(())
+    })?;
+    message.give(begun, take)
+}
+
+/// What a line of a plain log belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Message,
+    Error,
+    Detail,
+    Statement,
+    Other,
+}
+
+/// What these lines say after a prefix.
+const FIELDS: [(&str, Field); 4] = [
+    ("LOG:  ", Field::Message),
+    ("ERROR:  ", Field::Error),
+    ("DETAIL:  ", Field::Detail),
+    ("STATEMENT:  ", Field::Statement),
+];
+
+impl Message {
+    /// `duration: 0.123 ms  statement: SELECT 1`, or `execute NAME: SELECT $1`; or an error with the
+    /// statement that failed.
+    fn give(self, line: u64, take: &mut Take<'_>) -> Result<()> {
+        let said = Logged {
+            line,
+            session: &self.session_id,
+            at: &self.timestamp,
+            values: &self.detail,
+            ..Logged::default()
+        };
+        if self.error_severity == "ERROR" {
+            let error = Some(self.state_code.as_str());
+            return take(Logged { text: &self.statement, error, values: "", ..said });
+        }
+        let Some((ms, rest)) =
+            self.message.strip_prefix("duration: ").and_then(|rest| rest.split_once(" ms  "))
+        else {
+            return Ok(());
+        };
+        let (name, text) = match rest.strip_prefix("statement: ") {
+            Some(text) => (None, text),
+            None => match rest.strip_prefix("execute ").and_then(|rest| rest.split_once(": ")) {
+                Some((name, text)) => (Some(name), text),
+                None => return Ok(()),
+            },
+        };
+        match ms.parse() {
+            Ok(ms) => take(Logged { text, ms: Some(ms), name, ..said }),
+            Err(_) => Ok(()),
         }
     }
-    parts.join(" ")
+}
+
+/// The slow log and the general log.
+fn mysql_log(mut log: impl BufRead, take: &mut Take<'_>) -> Result<()> {
+    let mut entry = MysqlEntry::default();
+    let mut time = String::new();
+    each_line(&mut log, |number, line| {
+        if let Some((at, session, command, text)) = general(line).filter(|_| !entry.is_slow) {
+            std::mem::take(&mut entry).give(&time, take)?;
+            if !at.is_empty() {
+                at.clone_into(&mut time);
+            }
+            if matches!(command, "Query" | "Execute") {
+                entry = MysqlEntry { line: number, is_open: true, ..MysqlEntry::default() };
+                session.clone_into(&mut entry.session);
+                entry.add(text);
+            }
+            return Ok(());
+        }
+        if SLOW_HEADS.iter().any(|head| line.starts_with(head)) {
+            if entry.is_open || !entry.is_slow {
+                let session = entry.session.clone();
+                std::mem::take(&mut entry).give(&time, take)?;
+                entry = MysqlEntry { is_slow: true, session, ..MysqlEntry::default() };
+            }
+            entry.head(line, &mut time);
+            entry.line = number + 1;
+            return Ok(());
+        }
+        let is_set = entry.is_slow
+            && (line.starts_with("SET timestamp=") || line.to_lowercase().starts_with("use "));
+        let is_note = entry.is_slow && line.starts_with('#');
+        if entry.is_open && !(entry.text.is_empty() && (is_set || is_note)) {
+            entry.add(line);
+        }
+        Ok(())
+    })?;
+    entry.give(&time, take)
+}
+
+/// An entry of a log of MySQL or MariaDB.
+#[derive(Debug, Default)]
+struct MysqlEntry {
+    is_slow: bool,
+    /// True if its text may follow.
+    is_open: bool,
+    line: u64,
+    session: String,
+    ms: Option<f64>,
+    rows: Option<u64>,
+    error: Option<String>,
+    text: String,
+}
+
+impl MysqlEntry {
+    /// A line before the statement in the slow log.
+    fn head(&mut self, line: &str, time: &mut String) {
+        let after = |mark: &str| line.split_once(mark)?.1.split_whitespace().next();
+        if let Some(at) = line.strip_prefix("# Time:") {
+            at.trim().clone_into(time);
+        }
+        if let Some(id) = after("Id:").or_else(|| after("Thread_id:")) {
+            id.clone_into(&mut self.session);
+        }
+        if let Some(seconds) = after("# Query_time:").and_then(|it| it.parse::<f64>().ok()) {
+            self.ms = Some(seconds * 1000.0);
+            self.is_open = true;
+        }
+        self.rows = self.rows.or_else(|| after("Rows_sent:")?.parse().ok());
+        let error = after("Errno:").filter(|code| *code != "0");
+        self.error = self.error.take().or(error.map(str::to_owned));
+    }
+
+    fn add(&mut self, line: &str) {
+        if self.text.len() + line.len() < bounded::STATEMENT_MAX as usize {
+            self.text.push_str(line);
+            self.text.push('\n');
+        }
+    }
+
+    fn give(self, time: &str, take: &mut Take<'_>) -> Result<()> {
+        if self.text.trim().is_empty() {
+            return Ok(());
+        }
+        take(Logged {
+            text: &self.text,
+            ms: self.ms,
+            line: self.line,
+            session: &self.session,
+            at: time,
+            is_begin: !self.is_slow,
+            rows: self.rows,
+            error: self.error.as_deref(),
+            ..Logged::default()
+        })
+    }
+}
+
+/// A line of the general log: time (MariaDB leaves it out where it stays), session, command, text.
+fn general(line: &str) -> Option<(&str, &str, &str, &str)> {
+    const COMMANDS: [&str; 11] = [
+        "Query", "Execute", "Prepare", "Connect", "Quit", "Init", "Close", "Statistics", "Field",
+        "Reset", "Ping",
+    ];
+    let (at, rest) = match line.strip_prefix("\t\t") {
+        Some(rest) => ("", rest),
+        None => line.split_once('\t').filter(|(at, _)| moment(at).is_some())?,
+    };
+    let (head, text) = rest.split_once('\t').unwrap_or((rest, ""));
+    let mut words = head.split_whitespace();
+    let (session, command) = (words.next()?, words.next()?);
+    let is_head = session.bytes().all(|byte| byte.is_ascii_digit()) && COMMANDS.contains(&command);
+    is_head.then_some((at, session, command, text))
 }
 
 /// Gives each line with its number, from 1.
-fn each_line(log: &mut impl BufRead, mut take: impl FnMut(u64, &str)) -> Result<()> {
+fn each_line(log: &mut impl BufRead, mut take: impl FnMut(u64, &str) -> Result<()>) -> Result<()> {
     let (mut line, mut number) = (Vec::new(), 0);
     loop {
         line.clear();
@@ -286,7 +470,7 @@ fn each_line(log: &mut impl BufRead, mut take: impl FnMut(u64, &str)) -> Result<
         }
         number += 1;
         let text = String::from_utf8_lossy(&line);
-        take(number, text.trim_end_matches(['\n', '\r']));
+        take(number, text.trim_end_matches(['\n', '\r']))?;
     }
 }
 

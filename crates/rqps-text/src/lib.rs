@@ -11,6 +11,7 @@ pub mod pgbench;
 pub mod reading;
 mod splitter;
 pub mod toml_reader;
+pub mod trace;
 
 pub use admission::{
     Admitted, LoadRules, Token, TokenKind, VersionComment, dropped, is_one_statement, plain_modes,

@@ -15,6 +15,7 @@ use crate::cli::help::{self, Shell};
 use crate::cli::hosts::{BlockArgs, CheckNodeArgs, ClearBlockArgs, HostArgs};
 use crate::cli::parts::{HOST, OrderWord, SittingArgs, WorkloadArgs, duration, number, whole};
 use crate::cli::plans::Plans;
+use crate::cli::record::Record;
 use crate::cli::rehearse::Rehearse;
 use crate::cli::site::{History, SiteArgs};
 use rqps_model::verdict::{AnswersRule, DataRule};
@@ -59,6 +60,8 @@ pub(super) enum Command {
     /// Rehearse an upgrade: what breaks, answers differently, gets slower or faster, on one page
     /// (exit code: 0 nothing, 1 something breaks, differs or slows, 3 something cannot be said)
     Rehearse(Rehearse),
+    /// Make a trace of the statements in logs of a server, for `--bench trace:FILE`
+    Record(Record),
     /// Run a plan file, resume an interrupted result folder, or repeat a bundle
     Run(RunArgs),
     /// Pack a result folder and everything needed to repeat it into one file, for `rqps run FILE`

@@ -22,6 +22,7 @@ mod own_workload;
 mod parts;
 mod plans;
 mod questions;
+mod record;
 mod rehearse;
 mod report;
 mod site;
@@ -115,6 +116,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Init(words) => own_workload::init(&words),
         Command::Plans(words) => plans::plans(&words),
         Command::Rehearse(words) => rehearse::rehearse(&words),
+        Command::Record(words) => record::record(&words),
         Command::Run(run) => measure::run(run),
         Command::Bundle(words) => bundle::write(&words),
         Command::Report(report) => report::print(&report),
