@@ -8,6 +8,7 @@ pub mod best_rate;
 pub mod calibration;
 pub mod causes;
 pub mod caveat;
+mod classes;
 mod compare;
 pub mod comparison;
 pub mod confirm;

@@ -11,7 +11,7 @@ use serde::ser::{SerializeMap, Serializer};
 
 use super::caveat::{Caveat, Evidence};
 use super::comparison::{Comparison, MissedRate, StepComparison, TargetResult};
-use super::counted;
+use super::{classes, counted};
 use rqps_model::benchmark::{RateUnit, Workload};
 use rqps_model::metric::Metric;
 use rqps_model::run::{CpuEvents, DiskUsage, ReadSeconds, Run, Second, Status, StepRecord};
@@ -165,6 +165,7 @@ pub fn digest(
     extensions: &[&Extension],
 ) -> Vec<Option<Measurement>> {
     add_from_seconds(run, read, extensions);
+    classes::add(run);
     let of = |step: &mut Arc<StepRecord>| {
         let figures = counts(step).then(|| Figures::of(step, extensions));
         let outcome = &mut Arc::make_mut(step).outcome;

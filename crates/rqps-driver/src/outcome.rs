@@ -242,6 +242,8 @@ fn role(parts: &[&Role]) -> Result<Role, String> {
         service: service(&services)?,
         cpu: cpu(parts.iter().map(|part| part.cpu)),
         busiest: parts.iter().map(|part| part.busiest).fold(0.0, f64::max),
+        // One host replays a trace.
+        seconds: None,
     })
 }
 

@@ -10,7 +10,7 @@ use crate::lua::{LuaShape, LuaWork};
 use crate::pgbench::{PgbenchLoad, PgbenchShape, PgbenchWork};
 use crate::script::{Script, StepParameters};
 use crate::sql_name::PlainName;
-use crate::sql_workload::SqlShape;
+use crate::sql_workload::{ReplayWork, SqlShape};
 use crate::vector::{VectorShape, VectorWork};
 use crate::ycsb::{OrdersShape, YcsbShape};
 
@@ -496,6 +496,8 @@ loops! {
     Lua(LuaWork), "lua";
     /// A program of the user's.
     Client(ClientWork), "client";
+    /// A trace.
+    Replay(ReplayWork), "sql";
 }
 
 impl From<Script> for StepBody {

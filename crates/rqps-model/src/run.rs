@@ -408,6 +408,9 @@ pub struct Role {
     pub cpu: CpuTime,
     /// Largest share of its CPU that one of them used, 0 to 1.
     pub busiest: f64,
+    /// Where it is a class of statements that has verdicts of its own: the time of all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
 }
 
 /// The counts of an open pace.

@@ -301,9 +301,32 @@ pub struct SqlStep {
     /// The events; a client draws one at a time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub event: Vec<SqlEvent>,
+    /// In place of events: the trace that the step replays, once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
+    /// `trace`: how many times as fast as it was recorded; without it, as fast as the order allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed: Option<f64>,
+    /// `trace`: `recorded`, or `free` to keep the order within each session only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
     /// Its position.
     #[serde(skip)]
     pub at: TextPosition,
+}
+
+/// The replay of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplayWork {
+    /// The file.
+    pub trace: PathBuf,
+    /// Statements that each session executes first.
+    pub init: Vec<String>,
+    /// How many times as fast as it was recorded; `None` for as fast as the order allows.
+    pub speed: Option<f64>,
+    /// True to keep the order within each session only.
+    pub is_free: bool,
 }
 
 /// Statements that belong together.

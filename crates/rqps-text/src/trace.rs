@@ -249,7 +249,7 @@ impl Trace {
                     ends[*place] = self.sent[*next].at.max(ends[*place]);
                 }
             }
-            for place in session.last().filter(|place| self.sent[**place].ms.is_none()) {
+            if let Some(place) = session.last().filter(|place| self.sent[**place].ms.is_none()) {
                 ends[*place] = f64::INFINITY;
             }
         }
@@ -363,8 +363,9 @@ pub struct ReplayOrder {
     pub write: Option<usize>,
 }
 
-/// True if the order of the statement among others may matter.
-fn writes(text: &str) -> bool {
+/// True if the order of the statement among others may matter: it may write, and is no edge of a
+/// transaction.
+pub fn writes(text: &str) -> bool {
     const FRAMES: [&str; 11] = [
         "BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "SET",
         "SHOW", "DEALLOCATE",

@@ -270,6 +270,7 @@ pub(crate) fn roles(
             service,
             cpu: CpuTime { user_us: used as f64 / 1e3, system_us: 0.0 },
             busiest: members.iter().map(|index| cpu[*index].share).fold(0.0, f64::max),
+            seconds: None,
         };
         roles.insert(kind.name().to_owned(), role);
     }

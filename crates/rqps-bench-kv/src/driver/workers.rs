@@ -320,6 +320,7 @@ fn role(recorder: &Recorder, done: &Done<Counts>, target: f64) -> Role {
         service: None,
         cpu: Cpu { total_ns: spent.cpu_ns, user_ticks: 1, system_ticks: 0 }.since(Cpu::default()),
         busiest: busiest(std::slice::from_ref(done)),
+        seconds: None,
     }
 }
 

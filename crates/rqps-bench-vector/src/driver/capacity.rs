@@ -536,6 +536,7 @@ fn put_writer(outcome: &mut Outcome, writer: &Writer, rate: f64, (start, end): (
         service,
         cpu,
         busiest: used,
+        seconds: None,
     };
     outcome.roles.insert("inserts".to_owned(), role);
     if let Some(bytes) = writer.log_bytes.filter(|_| !writer.inserted.is_empty()) {

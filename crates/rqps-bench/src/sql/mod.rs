@@ -4,6 +4,7 @@
 //! carries out as it does those of the sysbench steps.
 
 pub mod draft;
+mod replay;
 pub mod steps;
 #[cfg(test)]
 mod tests;
@@ -21,7 +22,9 @@ use rqps_driver::workload::SetError;
 use rqps_model::benchmark::{BenchmarkParameters, OwnParameters, Workload};
 use rqps_model::dialect::Dialect;
 use rqps_model::sql_name::TableName;
-use rqps_model::sql_workload::{ByDialect, CsvLoad, PinnedFile, SqlLoad, SqlShape, SqlStatement};
+use rqps_model::sql_workload::{
+    ByDialect, CsvLoad, PinnedFile, SqlLoad, SqlShape, SqlStatement, SqlStep,
+};
 use rqps_model::units;
 
 /// The row of `--bench sql:FILE`.
@@ -44,11 +47,23 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         has_load: steps::has_load,
         loads_on_servers: steps::loads_on_servers,
     }),
-    driver: DriverPart { benchmark: "sql", ..DriverPart::NONE },
+    one_client_host: |workload| {
+        let mut steps = steps::shape(workload).into_iter().flat_map(|shape| &shape.step);
+        let replays = steps.any(|step| step.trace.is_some());
+        replays.then_some("the sessions of a trace wait for each other")
+    },
+    driver: DriverPart {
+        benchmark: "sql",
+        step_loop: Some(replay::step_loop),
+        answers: true,
+        ..DriverPart::NONE
+    },
     size: data_size,
     brought,
     ..BenchmarkSpec::PLAIN
 };
+
+pub use self::replay::fit;
 
 // Settings of a workload file: the file itself, and its variables.
 
@@ -118,9 +133,10 @@ pub fn brought(workload: &Workload) -> Vec<UserCode> {
         place: None,
     };
     let executed = steps::executed_files(shape);
+    let is_trace = |name: &str| shape.step.iter().any(|it| it.trace.as_deref() == Some(name));
     let folder = folder(workload).unwrap_or_default();
     let files = steps::files(shape).into_iter().map(|name| UserCode {
-        kind: if executed.contains(&name) { "SQL" } else { "file" },
+        kind: if executed.contains(&name) || is_trace(&name) { "SQL" } else { "file" },
         sha256: shape.files.get(&name).map(|file| file.sha256.clone()),
         place: Some(folder.join(&name)),
         name,
@@ -143,6 +159,15 @@ pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
         })?;
         return Ok(());
     }
+    if shape.step.iter().any(|step| step.trace.is_some()) && ["speed", "order"].contains(&key) {
+        for step in shape.step.iter_mut().filter(|step| step.trace.is_some()) {
+            match key {
+                "order" => step.order = Some(value.to_owned()),
+                _ => set_speed(step, value)?,
+            }
+        }
+        return Ok(());
+    }
     if shared::without_tables().any(|known| known == key) {
         return shared::set(workload, assignment);
     }
@@ -150,6 +175,19 @@ pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
     let known: Vec<String> = known.chain(shared::without_tables().map(str::to_owned)).collect();
     let (key, known) = (key.to_owned(), known.join(", "));
     Err(SetError::UnknownKeyOf { key, benchmark: "sql", known })
+}
+
+fn set_speed(step: &mut SqlStep, value: &str) -> Result<(), SetError> {
+    let speed = value.parse().ok().filter(|speed| steps::SPEEDS.contains(speed));
+    let speed: f64 = speed.ok_or_else(|| SetError::BadValue {
+        key: "speed",
+        value: value.to_owned(),
+        why: "write how many times as fast as recorded, such as 1".to_owned(),
+    })?;
+    // Its limit was twice the recorded time.
+    step.seconds = step.seconds.map(|seconds| (seconds / speed.min(1.0)).min(86_400.0));
+    step.speed = Some(speed);
+    Ok(())
 }
 
 /// Computes the size of the load.

@@ -15,6 +15,7 @@ use crate::cli::questions::{self, confirm};
 use crate::cli::{exit, terminal};
 use rqps_bench::client;
 use rqps_bench::spec::{CliContext, look_apart};
+use rqps_bench::sql;
 use rqps_bench::sql::draft::{self, AskDatabase, DatabaseSurvey, survey};
 use rqps_bench_lua as lua;
 use rqps_bench_vector::analyze::verify::{self, DataCheck, Progress, Seeded};
@@ -31,7 +32,7 @@ use rqps_model::benchmark::{BenchmarkParameters, Workload};
 use rqps_model::bounded;
 use rqps_model::build::{BuildSource, Target};
 use rqps_model::dialect::Dialect;
-use rqps_model::sql_workload::PinnedFile;
+use rqps_model::sql_workload::{ByDialect, PinnedFile, SqlLoad, SqlShape, SqlStep};
 use rqps_model::vector::{DataSource, Distance, Filter, PgBuild, Present};
 use rqps_text::{UTF8_HINT, toml_reader};
 use rqps_wire::dsn::{self, Dsn};
@@ -45,6 +46,8 @@ pub(super) struct SaidBenchmark {
     pub spec: &'static BenchmarkSpec,
     /// Its workload file, if it has one.
     pub file: Option<PathBuf>,
+    /// True if that file is a trace.
+    is_trace: bool,
     /// The text after the name and colon in each `--bench`.
     what: Vec<String>,
 }
@@ -58,8 +61,11 @@ pub(super) fn benchmark(words: &[String]) -> Result<SaidBenchmark> {
     let parts: Vec<(&str, &str)> =
         words.iter().map(|word| word.split_once(':').unwrap_or((word, ""))).collect();
     let Some((name, what)) = parts.first().copied() else { bail!("run a benchmark: none named") };
+    let is_trace = name == TRACE;
+    let name = if is_trace { sql::SPEC.name } else { name };
     let spec = benchmarks::named(name).map_err(anyhow::Error::msg)?;
-    if let Some((other, _)) = parts.iter().find(|(other, _)| *other != name) {
+    let is_other = |other: &str| if is_trace { other != TRACE } else { other != name };
+    if let Some((other, _)) = parts.iter().find(|(other, _)| is_other(other)) {
         bail!(
             "run the benchmarks `{name}` and `{other}`: a comparison has one\nhint: make a \
              comparison of each"
@@ -67,7 +73,7 @@ pub(super) fn benchmark(words: &[String]) -> Result<SaidBenchmark> {
     }
     if spec.words.is_some() {
         let what = parts.iter().map(|(_, what)| (*what).to_owned()).collect();
-        return Ok(SaidBenchmark { spec, file: None, what });
+        return Ok(SaidBenchmark { spec, file: None, is_trace, what });
     }
     if parts.len() > 1 {
         bail!("run the benchmark `{name}`: --bench names it {} times; give it once", parts.len());
@@ -83,7 +89,7 @@ pub(super) fn benchmark(words: &[String]) -> Result<SaidBenchmark> {
         }
         _ => {
             let file = is_file.then(|| PathBuf::from(what));
-            Ok(SaidBenchmark { spec, file, what: Vec::new() })
+            Ok(SaidBenchmark { spec, file, is_trace, what: Vec::new() })
         }
     }
 }
@@ -106,6 +112,7 @@ pub(super) fn take(
             );
         }
         return match &said.file {
+            Some(path) if said.is_trace => replay(workload, path),
             Some(path) => read(said.spec, workload, path),
             None => Ok(()),
         };
@@ -159,7 +166,33 @@ fn read(spec: &BenchmarkSpec, workload: &mut Workload, path: &Path) -> Result<()
     (own.read)(workload, &text)
         .map_err(anyhow::Error::msg)
         .with_context(|| format!("use the workload file {}", path.display()))?;
-    pin(workload, &folder_of(path)?)
+    pin(workload, &folder_of(path)?)?;
+    sql::fit(workload).map_err(anyhow::Error::msg)
+}
+
+/// The name after `--bench` of a trace, and of its only step.
+const TRACE: &str = "trace";
+
+/// A workload of one step that replays a trace: `--bench trace:FILE` and, after commas, files of SQL
+/// that make the tables on builds that rqps starts.
+///
+/// # Errors
+/// As [`read`].
+fn replay(workload: &mut Workload, said: &Path) -> Result<()> {
+    let said = said.to_str().context("read a trace: its name is not UTF-8")?;
+    let mut names = said.split(',').map(str::to_owned);
+    let trace = names.next();
+    let schema: Vec<String> = names.collect();
+    let load = SqlLoad { schema: Some(ByDialect::All(schema.clone())), ..SqlLoad::default() };
+    let step = SqlStep { name: "replay".to_owned(), trace, ..SqlStep::default() };
+    let shape = SqlShape {
+        load: (!schema.is_empty()).then_some(load),
+        step: vec![step],
+        ..SqlShape::default()
+    };
+    workload.shape = BenchmarkParameters::Sql(Box::new(shape));
+    pin(workload, &std::path::absolute(".").context("find the current folder")?)?;
+    sql::fit(workload).map_err(anyhow::Error::msg)
 }
 
 /// The absolute path of the folder of a file.

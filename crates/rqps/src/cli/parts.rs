@@ -387,7 +387,7 @@ pub(super) const HOSTS: &str = "Other hosts";
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct WorkloadArgs {
     /// Benchmark: sysbench, insert, kv, vector, ycsb:LETTERS, orders, sql:FILE for your own
-    /// statements, pgbench:SCRIPT@WEIGHT,... for scripts of pgbench (a step for each --bench),
+    /// statements, trace:FILE[,SQL] to replay a trace, pgbench:SCRIPT@WEIGHT,... for scripts of pgbench (a step for each --bench),
     /// lua:SCRIPT,... for scripts of sysbench, or client:PROGRAM for a program of yours
     #[arg(long, value_name = "NAME", default_value = "sysbench", help_heading = WORKLOAD)]
     #[arg(add = ArgValueCompleter::new(help::benchmark))]

@@ -35,6 +35,7 @@ mod plans;
 mod profile;
 mod question;
 mod refused;
+mod replay;
 mod report;
 mod server_host;
 mod servers;

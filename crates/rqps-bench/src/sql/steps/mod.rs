@@ -17,12 +17,15 @@ use rqps_model::script::{
     Distribution, Freshness, Script, ScriptEvent, StepParameters, StepPurpose,
 };
 use rqps_model::sql_workload::{
-    ByDialect, SqlEvent, SqlShape, SqlStatement, SqlStep, TransactionWord,
+    ByDialect, ReplayWork, SqlEvent, SqlShape, SqlStatement, SqlStep, TransactionWord,
 };
 use rqps_text::{SqlPart, parts, reading, toml_reader, words};
 
 /// Isolation levels in SQL.
 const LEVELS: [&str; 4] = ["read uncommitted", "read committed", "repeatable read", "serializable"];
+
+/// The limit of a replay of which nothing is known.
+const SECONDS: f64 = 60.0;
 
 /// Longest SQL in the description of a step, characters.
 const DETAIL: usize = 100;
@@ -43,6 +46,10 @@ pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
         let at = step.at.prefix();
         if !names.insert(&step.name) {
             return Err(format!("{at}two steps have the name `{}`", step.name));
+        }
+        if step.trace.is_some() {
+            check_replay(step, dialect).map_err(|fault| format!("{at}{fault}"))?;
+            continue;
         }
         compiled(shape, &named, step, dialect).map_err(|fault| {
             if fault.starts_with("line ") { fault } else { format!("{at}{fault}") }
@@ -81,6 +88,8 @@ pub fn writes(workload: &Workload) -> Vec<String> {
         statements.any(|sql| sql_writes(sql) || reading::may_write(sql) || joins(sql))
             || step.init.iter().any(|sql| !reading::only_sets(sql) && reading::may_write(sql))
             || step.event.iter().any(is_serializable)
+            // Nobody reads all of a trace before: it is asked about.
+            || step.trace.is_some()
     };
     shape.step.iter().filter(may_write).map(|step| step.name.clone()).collect()
 }
@@ -100,10 +109,14 @@ pub fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
     let Ok(named) = NamedSources::of(shape) else { return Vec::new() };
     let mut phases = Vec::with_capacity(shape.step.len());
     for step in &shape.step {
-        let Ok(script) = compiled(shape, &named, step, dialect) else { continue };
         if step.fresh == Some(true) {
             phases.push(Phase::Restore);
         }
+        if let Some(trace) = &step.trace {
+            phases.push(Phase::Measure(Box::new(replayed(shape, step, trace, dialect))));
+            continue;
+        }
+        let Ok(script) = compiled(shape, &named, step, dialect) else { continue };
         phases.push(Phase::Measure(Box::new(measured(workload, step, script))));
     }
     phases
@@ -132,6 +145,46 @@ fn measured(workload: &Workload, step: &SqlStep, script: Script) -> Step {
         turns: StepTurns::of_clients(step.rate.is_none()),
         only_reads: !is_writing(step),
         ..Step::new(&step.name, group, rate, script)
+    }
+}
+
+/// How many times as fast as recorded a trace may be replayed.
+pub(super) const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
+
+/// Refuses a step that no replay can be.
+fn check_replay(step: &SqlStep, dialect: Dialect) -> Result<(), String> {
+    let name = &step.name;
+    check_step(step)?;
+    if !matches!(dialect, Dialect::Postgres | Dialect::Mysql) {
+        return Err(format!("step `{name}` replays a trace, which is of Postgres or MySQL"));
+    }
+    if !step.event.is_empty() || step.rate.is_some() || step.unit.is_some() {
+        return Err(format!("step `{name}` replays a trace: leave out event, rate and unit"));
+    }
+    if step.speed.is_some_and(|speed| !SPEEDS.contains(&speed)) {
+        return Err(format!("the speed of step `{name}` must be from 0.001 to 1000"));
+    }
+    if step.order.as_ref().is_some_and(|order| !["recorded", "free"].contains(&&**order)) {
+        return Err(format!("the order of step `{name}` must be recorded or free"));
+    }
+    Ok(())
+}
+
+/// A step that replays a trace.
+fn replayed(shape: &SqlShape, step: &SqlStep, trace: &str, dialect: Dialect) -> Step {
+    let folder = shape.load.as_ref().and_then(|load| load.folder.clone()).unwrap_or_default();
+    let work = ReplayWork {
+        trace: folder.join(trace),
+        init: session_setup(dialect).map(str::to_owned).chain(step.init.iter().cloned()).collect(),
+        speed: step.speed,
+        is_free: step.order.as_deref() == Some("free"),
+    };
+    Step {
+        reported: step.reported.unwrap_or(true),
+        seconds: step.seconds.unwrap_or(SECONDS),
+        detail: format!("the trace {trace}"),
+        parameters: StepParameters { clients: step.clients, ..StepParameters::default() },
+        ..Step::new(&step.name, Group::Write, RateUnit::Queries, work)
     }
 }
 
@@ -222,10 +275,13 @@ fn check_step(step: &SqlStep) -> Result<(), String> {
     if step.seconds.is_some_and(|seconds| !(seconds > 0.0 && seconds <= 86_400.0)) {
         return Err(format!("the seconds of step `{name}` must be above 0 and at most 86400"));
     }
-    if step.event.is_empty() {
+    if step.event.is_empty() && step.trace.is_none() {
         return Err(format!("step `{name}` has no event"));
     }
-    if step.event.iter().all(|event| event.weight == Some(0)) {
+    if step.trace.is_none() && (step.speed.is_some() || step.order.is_some()) {
+        return Err(format!("the speed and order of step `{name}` are those of a trace"));
+    }
+    if step.trace.is_none() && step.event.iter().all(|event| event.weight == Some(0)) {
         return Err(format!("all weights of step `{name}` are 0"));
     }
     let mut names = BTreeSet::new();
@@ -431,6 +487,7 @@ pub fn files(shape: &SqlShape) -> Vec<String> {
     if let Some(load) = &shape.load {
         files.extend(load.data.iter().map(|data| data.csv.clone()));
     }
+    files.extend(shape.step.iter().filter_map(|step| step.trace.clone()));
     files.extend(shape.parameter.values().filter_map(|parameter| parameter.csv.clone()));
     files.sort();
     files.dedup();
