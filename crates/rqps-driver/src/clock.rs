@@ -23,6 +23,11 @@ pub enum Clock {
 }
 
 impl Clock {
+    /// The clock of the host; its zero is now. Who shares the zero takes a clone.
+    pub fn real() -> Clock {
+        Clock::Real(RealClock::new())
+    }
+
     /// The present moment.
     #[inline]
     pub fn now(&self) -> u64 {

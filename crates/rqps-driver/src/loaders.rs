@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::Stop;
+use crate::clock::Clock;
 use crate::connection::{Connection, Connector};
 use crate::control_channel::{ControlChannel, DriverEvent};
 use crate::part::OpenPart;
@@ -63,7 +64,7 @@ pub fn share_out<S: Send + Sync + 'static, W: Write>(
         let name = format!("loader {number}");
         WorkerSpec { name, stack: STACK, background: false, main: Box::new(main) }
     };
-    let mut pool = WorkerPool::start(Instant::now(), (1..=threads).map(member).collect())?;
+    let mut pool = WorkerPool::start(Clock::real(), (1..=threads).map(member).collect())?;
     let mut say = |control: &mut ControlChannel<W>| Ok(control.send(&progress())?);
     pool.finish(PROGRESS, &mut say, control)?;
     say(control)

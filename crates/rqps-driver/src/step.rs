@@ -3,7 +3,7 @@
 
 use std::io::Write;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::attempt::{ClientEvent, ClientWatch};
 use crate::client::{Client, Counts};
@@ -20,7 +20,6 @@ use crate::worker_pool::{
 };
 use crate::{Stop, answers, confined, fake, outcome};
 use rqps_host::affinity::CpuAssignment;
-use rqps_host::clock::RealClock;
 use rqps_model::benchmark::{Pace, RateUnit};
 use rqps_model::endpoint::Endpoint;
 use rqps_model::run::Outcome;
@@ -46,8 +45,8 @@ pub type MakeEvent<E> =
 
 /// The clients of a step.
 pub struct Clients<E> {
-    /// The zero of the threads' common clock.
-    pub begun: Instant,
+    /// The threads' common clock.
+    pub clock: Clock,
     /// Opens the sessions.
     pub connector: Connector,
     /// Prepares the work of each client.
@@ -65,9 +64,8 @@ pub struct Clients<E> {
 impl<E> Clients<E> {
     /// Clients without a background thread.
     pub fn new(connector: Connector, make: MakeEvent<E>) -> Clients<E> {
-        let begun = Instant::now();
         let (explain, beside, watch, is_capped) = (None, None, None, false);
-        Clients { begun, connector, make, explain, beside, watch, is_capped }
+        Clients { clock: Clock::real(), connector, make, explain, beside, watch, is_capped }
     }
 }
 
@@ -116,9 +114,8 @@ fn measure_pool<W: Write, B, E: ClientEvent + 'static>(
     clients: Clients<E>,
     control: &mut ControlChannel<W>,
 ) -> Result<Outcome, Stop> {
-    let Clients { begun: start, connector, make, explain, beside, watch, is_capped } = clients;
+    let Clients { clock, connector, make, explain, beside, watch, is_capped } = clients;
     let seating = confined::plan(task, request.mark.is_none());
-    let clock = Clock::Real(RealClock::starting_at(start));
     let team =
         request.turns.as_ref().map(|turns| TurnGroup::join(turns, task.clients, clock.clone()));
     let shared = Arc::new(Shared {
@@ -135,7 +132,7 @@ fn measure_pool<W: Write, B, E: ClientEvent + 'static>(
     });
     let members = (0..task.clients).map(|client| member(&shared, client));
     let members = members.chain(beside).chain(watch.map(ClientWatch::member));
-    let mut pool = WorkerPool::start(start, members.collect())?;
+    let mut pool = WorkerPool::start(shared.clock.clone(), members.collect())?;
     let ready = pool.gather(control)?;
     let mut notes = seating.notes;
     notes.extend(ready.iter().flat_map(|ready| ready.notes.iter().cloned()));

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use crate::Stop;
 use crate::clock::{Clock, Window};
 use crate::control_channel::{ControlChannel, DriverEvent, StepInterval};
-use rqps_host::clock::{self, RealClock};
+use rqps_host::clock;
 use rqps_host::tree;
 use rqps_model::run::CpuTime;
 
@@ -263,9 +263,8 @@ struct WorkerSlot {
 }
 
 impl<T: Send + 'static> WorkerPool<T> {
-    /// Starts all workers. `begun` is the zero of their common clock. The error is a complete
-    /// message.
-    pub fn start(begun: Instant, workers: Vec<WorkerSpec<T>>) -> Result<WorkerPool<T>, String> {
+    /// Starts all workers, which share `clock`. The error is a complete message.
+    pub fn start(clock: Clock, workers: Vec<WorkerSpec<T>>) -> Result<WorkerPool<T>, String> {
         let (sender, news) = channel();
         let over = Arc::new(AtomicBool::new(false));
         let mut slots = Vec::with_capacity(workers.len());
@@ -286,7 +285,6 @@ impl<T: Send + 'static> WorkerPool<T> {
             slots.push(WorkerSlot { orders, background, thread });
         }
         let done = slots.iter().map(|_| None).collect();
-        let clock = Clock::Real(RealClock::starting_at(begun));
         Ok(WorkerPool { clock, slots, news, over, done })
     }
 
@@ -591,7 +589,7 @@ mod tests {
         let mut output = Vec::new();
         let mut control = ControlChannel::alone(&mut output);
         let measured = || -> Result<Vec<u32>, Stop> {
-            let mut pool = WorkerPool::start(Instant::now(), workers)?;
+            let mut pool = WorkerPool::start(Clock::real(), workers)?;
             pool.gather(&control)?;
             let window = Window { start: 0, end: u64::MAX, whole_events: true };
             let finished = pool.measure(window, &mut Counting(0), &mut control)?;

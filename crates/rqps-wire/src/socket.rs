@@ -488,7 +488,8 @@ fn write(stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {
     Ok(0)
 }
 
-#[inline]
+// Two callers, of which the watched one is rare.
+#[inline(always)]
 fn read(stream: &mut Stream, space: &mut [u8]) -> io::Result<usize> {
     if let Some(descriptor) = plain(stream) {
         return Ok(recv(descriptor, space, RecvFlags::empty())?.0);

@@ -13,7 +13,6 @@ mod workers;
 
 use std::io::Write;
 use std::sync::Arc;
-use std::time::Instant;
 
 use meter::{Ended, Observer, RoleKind, RoleMeter, WindowEnd, WorkerCpu, WorkerRecorder};
 use prepare::{Maker, Post, Worker, said};
@@ -29,7 +28,6 @@ use rqps_driver::worker_pool::{
 };
 use rqps_driver::{Stop, confined};
 use rqps_host::affinity::CpuAssignment;
-use rqps_host::clock::RealClock;
 use rqps_model::endpoint::Endpoint;
 use rqps_model::insert::InsertWork;
 use rqps_model::metric::Metric;
@@ -123,7 +121,7 @@ fn measure_really(
     connector: Connector,
     control: &mut LabChannel,
 ) -> Result<(), Stop> {
-    let start = Instant::now();
+    let clock = Clock::real();
     let connector = Arc::new(connector);
     let mut notes = prepare::tables(request, task, &connector, control)?;
     let (plans, more) = prepare::query_plans(request, task, &connector);
@@ -143,12 +141,12 @@ fn measure_really(
         posts,
         recorders,
         pairs: (first..first + task.clients).map(pair).collect(),
-        clock: Clock::Real(RealClock::starting_at(start)),
-        epoch: jiff::Timestamp::now().as_second() - start.elapsed().as_secs() as i64,
+        epoch: jiff::Timestamp::now().as_second() - (clock.now() as f64 / SECOND) as i64,
+        clock,
         gate: prepare::gate(request.dialect),
         seats: seating.seats,
     });
-    let mut pool = WorkerPool::start(start, members(&shared))?;
+    let mut pool = WorkerPool::start(shared.clock.clone(), members(&shared))?;
     let mut measured = run(&shared, &mut pool, control)?;
     measured.plans = plans;
     measured.notes.splice(..0, notes);

@@ -336,7 +336,7 @@ fn maintain(
         let name = format!("the maintenance of table {table}");
         WorkerSpec::new(name, main)
     };
-    let mut pool = WorkerPool::start(Instant::now(), tables.numbers().map(member).collect())?;
+    let mut pool = WorkerPool::start(Clock::real(), tables.numbers().map(member).collect())?;
     if !maintenance.wait {
         // It continues beside the step, which does not depend on its end.
         return Ok(());

@@ -3,7 +3,6 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::{KeyNumbers, MixDraws, ValuePool, key};
 use rqps_driver::clock::{ArrivalSchedule, Clock};
@@ -351,7 +350,7 @@ pub(super) fn overhead(work: &KvWork) -> Option<f64> {
         store: Nothing,
         numbers: KeyNumbers::new(0, 1, work.keys.max(1)),
         values: ValuePool::new(work.value_bytes as usize),
-        clock: Clock::Real(rqps_host::clock::RealClock::starting_at(Instant::now())),
+        clock: Clock::real(),
         recorder: Arc::new(Recorder::new(false)),
         schedule: None,
         before: 0,
@@ -441,7 +440,7 @@ pub(super) mod tests {
             store: Notebook::default(),
             numbers: KeyNumbers::new(999, 1, 1_000_000),
             values: ValuePool::new(400),
-            clock: Clock::Real(rqps_host::clock::RealClock::new()),
+            clock: Clock::real(),
             recorder: Arc::new(Recorder::new(false)),
             schedule: None,
             before: 0,
@@ -510,7 +509,7 @@ pub(super) mod tests {
             store: Notebook::default(),
             numbers: KeyNumbers::new(999, 1, 1_000_000),
             values: ValuePool::new(400),
-            clock: Clock::Real(rqps_host::clock::RealClock::new()),
+            clock: Clock::real(),
             recorder: Arc::new(Recorder::new(false)),
             schedule: None,
             before: 0,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::client::{Client, Counts, Store, Until};
 use super::{KeyNumbers, LabChannel, ValuePool, key};
@@ -20,7 +19,6 @@ use rqps_driver::worker_pool::{
 };
 use rqps_embed::rocksdb::{Database, Durability, Handle};
 use rqps_host::affinity::CpuAssignment;
-use rqps_host::clock::RealClock;
 use rqps_host::tree::{self, Cpu};
 use rqps_model::benchmark::Pace;
 use rqps_model::kv::{KEY_BYTES, KvOperation, KvWork};
@@ -92,8 +90,7 @@ fn run<'c, S: Store + 'static>(
     tree: &TreeState<'_>,
     control: &mut LabChannel<'c>,
 ) -> Result<Outcome, Stop> {
-    let begun = Instant::now();
-    let clock = Clock::Real(RealClock::starting_at(begun));
+    let clock = Clock::real();
     let team = match course {
         ClientCourse::Turns(turns) => {
             Some(TurnGroup::join(turns, task.work.clients, clock.clone())?)
@@ -112,7 +109,7 @@ fn run<'c, S: Store + 'static>(
         seats: seating.seats,
         team,
     });
-    let mut pool = WorkerPool::start(begun, members(&shared))?;
+    let mut pool = WorkerPool::start(shared.clock.clone(), members(&shared))?;
     let ready = pool.gather(control)?;
     let finished = match (&shared.team, course) {
         (None, ClientCourse::Counted(operations, settle)) => {

@@ -25,6 +25,7 @@ use rqps_driver::attempt::{
     AfterError, ClientEvent, ClientStop, ClientWatch, StatementError, Tally,
 };
 use rqps_driver::client::Counts;
+use rqps_driver::clock::Clock;
 use rqps_driver::connection::{Connection, Connector};
 use rqps_driver::control_channel::{ControlChannel, DriverEvent};
 use rqps_driver::loaders::gather_statistics;
@@ -130,7 +131,7 @@ fn run_command(
         };
         WorkerSpec::new(name, main)
     };
-    let mut pool = WorkerPool::start(Instant::now(), (0..threads).map(member).collect())?;
+    let mut pool = WorkerPool::start(Clock::real(), (0..threads).map(member).collect())?;
     let mut beat = |control: &mut LabChannel| say(rows.load(Ordering::Relaxed), control);
     pool.finish(BEAT, &mut beat, control)?;
     Ok(rows.load(Ordering::Relaxed))

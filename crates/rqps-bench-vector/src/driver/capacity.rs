@@ -19,7 +19,6 @@ use rqps_driver::clock::Clock;
 use rqps_driver::connection::Connection;
 use rqps_driver::recorder::{Recorder, histograms};
 use rqps_driver::worker_pool::{Ready, Spent, WorkerHandle, WorkerSpec};
-use rqps_host::clock::RealClock;
 use rqps_host::tree;
 use rqps_model::metric::Metric;
 use rqps_model::run::{Outcome, Role};
@@ -304,13 +303,12 @@ pub(super) fn mixed(
     search: &Search,
 ) -> Result<Outcome, Stop> {
     let ready = search::Ready::new(context, search)?;
-    let begun = Instant::now();
-    let clock = Clock::Real(RealClock::starting_at(begun));
+    let clock = Clock::real();
     let (sender, logs) = channel();
     let (hand_over, written) = channel();
     let writer = member(context, (rate, search.rows), clock.clone(), hand_over);
     let log = Some((clock.clone(), KEPT, sender));
-    let beside = Beside { begun, writer: Some(writer), log };
+    let beside = Beside { clock: clock.clone(), writer: Some(writer), log };
     let mut outcome = ready.window_beside(context, search, beside)?;
     let now = clock.now();
     let mut all = Vec::new();

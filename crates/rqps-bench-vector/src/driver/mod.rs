@@ -10,7 +10,6 @@ mod sql;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 use searcher::{Encoding, shuffled};
 use sql::{Sql, TABLE};
@@ -25,7 +24,6 @@ use rqps_driver::worker_pool::{
     Intervals, LEAD_NS, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec,
 };
 use rqps_driver::{Stop, guest};
-use rqps_host::clock::RealClock;
 use rqps_model::datagen::rng::Rng;
 use rqps_model::dialect::Dialect;
 use rqps_model::metric::Metric;
@@ -243,10 +241,9 @@ fn carry_out<T: Send + 'static>(
     pause: bool,
     control: &mut LabChannel,
 ) -> Result<(Vec<T>, Outcome), Stop> {
-    let begun = Instant::now();
-    let clock = Clock::Real(RealClock::starting_at(begun));
+    let clock = Clock::real();
     let members = workers.into_iter().map(|worker| member(worker, clock.clone())).collect();
-    let mut pool = WorkerPool::start(begun, members)?;
+    let mut pool = WorkerPool::start(clock.clone(), members)?;
     pool.gather(control)?;
     control.pause_if(pause)?;
     let start = clock.now() + LEAD_NS;

@@ -68,7 +68,7 @@ pub(super) fn follow(
     if is_payload {
         asking.send_payload(&context.sql());
     }
-    let beside = Beside { begun: Instant::now(), writer: None, log: None };
+    let beside = Beside { clock: Clock::real(), writer: None, log: None };
     asking.window_beside(context, &search, beside)
 }
 
@@ -91,8 +91,8 @@ pub(super) fn put_score(outcome: &mut Outcome, score: &Score) {
 
 /// Work beside the queries of a window.
 pub(super) struct Beside {
-    /// The zero of the common clock.
-    pub(super) begun: Instant,
+    /// The common clock.
+    pub(super) clock: Clock,
     /// A background thread.
     pub(super) writer: Option<WorkerSpec<Counts>>,
     /// If set, clients keep this number of answers and hand them over.
@@ -203,7 +203,7 @@ impl Ready {
         let all: Vec<usize> = (0..queries).collect();
         let members =
             all.chunks(share).zip(1..).map(|(part, number)| self.asking.asker(part, number, k));
-        let mut pool = WorkerPool::start(Instant::now(), members.collect())?;
+        let mut pool = WorkerPool::start(Clock::real(), members.collect())?;
         let mut beat = |control: &mut LabChannel| Ok(control.send(&DriverEvent::Warming)?);
         Ok(pool.finish(SIGN_OF_LIFE, &mut beat, context.control)?.concat())
     }
@@ -217,7 +217,7 @@ impl Ready {
         if context.is_shared() {
             context.control.meet(search.ef.into())?;
         }
-        let beside = Beside { begun: Instant::now(), writer: None, log: None };
+        let beside = Beside { clock: Clock::real(), writer: None, log: None };
         self.window_beside(context, search, beside)
     }
 
@@ -286,7 +286,7 @@ impl Asking {
         &self,
         context: &mut VectorContext,
         search: &Search,
-        Beside { begun, writer, log }: Beside,
+        Beside { clock, writer, log }: Beside,
     ) -> Result<Outcome, Stop> {
         let task = measure_task(context, search);
         let (queries, k) = (Arc::clone(&self.queries), context.k());
@@ -305,7 +305,7 @@ impl Asking {
             })
         });
         let clients = step::Clients {
-            begun,
+            clock,
             beside: writer,
             ..step::Clients::new(self.connector.clone(), make)
         };

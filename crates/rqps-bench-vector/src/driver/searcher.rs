@@ -330,9 +330,7 @@ mod tests {
     #[test]
     fn a_log_keeps_what_it_has_room_for_and_hands_it_over() {
         let (sender, receiver) = std::sync::mpsc::channel();
-        let clock =
-            Clock::Real(rqps_host::clock::RealClock::starting_at(std::time::Instant::now()));
-        let mut logging = Logging::new(2, 3, clock, sender);
+        let mut logging = Logging::new(2, 3, Clock::real(), sender);
         for query in 0..5 {
             logging.keep(query, 0, &[7, 8]);
         }

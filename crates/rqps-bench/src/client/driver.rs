@@ -19,7 +19,6 @@ use rqps_driver::worker_pool::{
 };
 use rqps_driver::{Stop, confined, outcome};
 use rqps_host::affinity::CpuAssignment;
-use rqps_host::clock::RealClock;
 use rqps_host::tree::{Cpu, TreeCpu};
 use rqps_model::benchmark::{LoadBody, StepBody, Workload};
 use rqps_model::client::{ClientShape, ClientWork};
@@ -111,8 +110,7 @@ pub(crate) fn step_loop(
     control: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let task: StepRequest<ClientWork> = task.own()?;
-    let begun = Instant::now();
-    let clock = Clock::Real(RealClock::starting_at(begun));
+    let clock = Clock::real();
     // rqps pins nothing that somebody else runs.
     let seating = confined::plan(&task, false);
     let join = |turns| TurnGroup::join(turns, task.clients, clock.clone());
@@ -127,7 +125,7 @@ pub(crate) fn step_loop(
         team,
     });
     let members = (0..shared.task.clients).map(|client| member(&shared, client));
-    let mut pool = WorkerPool::start(begun, members.collect())?;
+    let mut pool = WorkerPool::start(clock.clone(), members.collect())?;
     let ready = pool.gather(control)?;
     control.pause_if(request.pause)?;
     control.send(&DriverEvent::Warming)?;

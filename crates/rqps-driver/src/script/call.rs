@@ -193,7 +193,9 @@ impl ScriptBuffers {
     ) -> T {
         match parameters {
             [] => use_values(&[]),
+            // A vector would cost a hundred instructions.
             [one] => use_values(&[self.value(*one, 0)]),
+            [one, two] => use_values(&[self.value(*one, 0), self.value(*two, 1)]),
             many => {
                 let mut values: Vec<Value<'_>> = recycle(std::mem::take(&mut self.values));
                 values.extend(many.iter().enumerate().map(|(index, one)| self.value(*one, index)));

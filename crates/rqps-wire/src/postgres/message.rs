@@ -309,9 +309,9 @@ pub(super) fn affected(tag: &[u8]) -> u64 {
 /// The number at the end of a tag.
 fn count(tag: &[u8]) -> u64 {
     let tag = tag.strip_suffix(&[0]).unwrap_or(tag);
-    let digits = tag.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-    tag[tag.len() - digits..].iter().fold(0, |number: u64, digit| {
-        number.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
+    tag.iter().fold(0, |number: u64, byte| match byte {
+        b'0'..=b'9' => number.saturating_mul(10).saturating_add(u64::from(byte - b'0')),
+        _ => 0,
     })
 }
 
