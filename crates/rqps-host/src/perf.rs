@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
@@ -110,9 +110,17 @@ impl Perf {
         &self.version
     }
 
+    /// perf, in the root folder: it takes symbols from files in its current one, which may be a source
+    /// tree of somebody.
+    fn command(&self) -> Command {
+        let mut command = child::command(&self.program, ChildTask::Work);
+        command.current_dir("/");
+        command
+    }
+
     /// Runs it for a moment and returns what it wrote to standard output.
     fn say(&self, doing: &'static str, words: &[&str]) -> Result<String, PerfError> {
-        let mut command = child::command(&self.program, ChildTask::Work);
+        let mut command = self.command();
         command.args(words);
         let said =
             command_output::run(command).map_err(|error| self.broken(doing, error.to_string()))?;
@@ -154,7 +162,10 @@ impl Perf {
         };
         let pids = pids.join(",");
         let scope = if self.whole_host { vec!["-a"] } else { vec!["-p", pids.as_str()] };
-        let child = child::command(&self.program, ChildTask::Work)
+        let file =
+            std::path::absolute(file).map_err(|error| self.broken(DOING, error.to_string()))?;
+        let child = self
+            .command()
             .args(["record", "-e", EVENT, "-F", &hertz.to_string(), "--call-graph", stacks])
             .args(scope)
             // Times that tell whether a sample is of the window; no caches of anything.
@@ -259,7 +270,9 @@ impl Recorded {
         let pids: Vec<String> = processes.iter().map(u32::to_string).collect();
         // What was sampled by its process has no other samples.
         let of = self.perf.whole_host.then(|| format!("--pid={}", pids.join(",")));
-        let mut child = child::command(&self.perf.program, ChildTask::Work)
+        let mut child = self
+            .perf
+            .command()
             .args(["script", "--no-inline", "--show-lost-events", "--ns"])
             .args(["-F", "pid,tid,time,event,ip,sym,dso", "-i"])
             .arg(&self.file)
@@ -619,11 +632,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let fake = folder.path().join("perf");
         let check = |of_host: &str, expected: bool| {
-            let script = format!("#!/bin/sh\ncase \"$*\" in *' -a '*) exit {of_host};; esac\n");
+            let of_host = format!("*' -a '*) exit {of_host};;");
+            let script = format!("#!/bin/sh\ncase \"$*\" in {of_host} *version) pwd;; esac\n");
             fs::write(&fake, script).unwrap();
             fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
             let perf = Perf::find(&[folder.path().to_owned()]).unwrap();
             assert_eq!(perf.whole_host, expected);
+            assert_eq!(perf.version, "/", "no symbols from files in the folder of the user");
         };
         check("0", true);
         check("255", false);

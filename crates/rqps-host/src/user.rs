@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use rqps_model::units;
+use rqps_model::{safe_path, units};
 
 /// The user that is taken when none is named.
 const DEFAULT_USER: &str = "nobody";
@@ -173,6 +173,25 @@ pub fn check_entries(path: &Path) -> Result<(), UserError> {
         }
     }
     Ok(())
+}
+
+/// The user as whom root has a library read a file that the user named, if the library opens or makes
+/// files beside it, as SQLite does: where others could have put them, the owner of the file, or the
+/// user of libraries for one of root's. `None` is this user. Also its path without links.
+///
+/// # Errors
+/// A link of another user leads there; the file is not there.
+pub fn who_reads(file: &Path) -> io::Result<(PathBuf, Option<User>)> {
+    let file = safe_path::real(file)?;
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    if !is_root() || check_roots(folder).is_ok() {
+        return Ok((file, None));
+    }
+    let reader = match (fs::symlink_metadata(&file)?.uid(), of_libraries()) {
+        (0, nobody) => nobody,
+        (uid, User { gid, .. }) => User { name: uid.to_string(), uid, gid },
+    };
+    Ok((file, Some(reader)))
 }
 
 fn others_write(facts: &fs::Metadata) -> bool {

@@ -159,6 +159,8 @@ impl Callgrind {
     pub fn wrap(&self, program: &Path, args: Vec<String>) -> (PathBuf, Vec<String>) {
         let files = self.folder.join("out.%p");
         let mut all = vec![
+            // A source tree may bring a .valgrindrc with names of files to write.
+            "--command-line-only=yes".to_owned(),
             "--tool=callgrind".to_owned(),
             "-q".to_owned(),
             "--instr-atstart=no".to_owned(),
@@ -174,7 +176,7 @@ impl Callgrind {
             program.display().to_string(),
         ];
         if self.simulate {
-            all.splice(1..1, SIMULATE.map(str::to_owned));
+            all.splice(2..2, SIMULATE.map(str::to_owned));
         }
         all.extend(args);
         (self.programs.valgrind.clone(), all)
@@ -367,6 +369,21 @@ mod tests {
         check(7, Some(1));
         check(77, Some(12));
         check(1, None);
+    }
+
+    #[test]
+    fn options_in_the_current_folder_do_not_count() {
+        let Ok(found) = Valgrind::find(&["/usr/bin".into()], PATIENCE) else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let planted = folder.path().join("planted");
+        let options = format!("--log-file={}\n-v\n", planted.display());
+        fs::write(folder.path().join(".valgrindrc"), options).unwrap();
+        let callgrind = found.in_folder(folder.path().to_owned(), None);
+        let (program, args) = callgrind.wrap(Path::new("/bin/true"), Vec::new());
+        let mut command = std::process::Command::new(program);
+        let ran = command.args(args).current_dir(folder.path()).output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+        assert!(!planted.exists());
     }
 
     #[test]

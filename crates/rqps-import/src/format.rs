@@ -1,14 +1,15 @@
 //! Formats of somebody else's results: who reads them, with which options, errors and notices.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::{fmt, fs};
 
 use thiserror::Error;
 
 use super::published::{self, Published};
 use super::text::{self, Text};
 use super::{insert, kv, series, sysbench, vector};
+use rqps_host::beneath::FreshFolder;
 use rqps_model::host::fingerprint;
 use rqps_model::run::StepRecord;
 use rqps_model::{escape, safe_path, units};
@@ -366,15 +367,16 @@ pub fn write(format: ImportFormat, published: &Published, out: &Path) -> Result<
         safe_path::make_folder(above).map_err(ResultsError::io("create", above))?;
     }
     // New, so that all in it is this import's.
-    safe_path::new_folder(&temporary, 0o777).map_err(ResultsError::io("create", &temporary))?;
+    let made = safe_path::new_folder(&temporary, 0o777);
+    let made = made.and_then(|()| FreshFolder::take(&temporary, 0o777));
+    let made = made.map_err(ResultsError::io("create", &temporary))?;
     let written = write_into(&plan, published, &temporary).and_then(|written| {
         put_in_place(&temporary, out, there)?;
         Ok(written)
     });
     if written.is_err() || there {
         // The error that stopped the import says more than one of tidying up.
-        #[expect(clippy::disallowed_methods, reason = "it was made here, new")]
-        let _ = fs::remove_dir_all(&temporary);
+        let _ = made.remove();
     }
     written
 }

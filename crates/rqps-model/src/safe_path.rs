@@ -136,6 +136,26 @@ pub fn whole(path: &Path) -> io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()))
 }
 
+/// The path of a file without links.
+///
+/// # Errors
+/// As [`folder`]; the file is not there, or root finds a link of another user in its place.
+pub fn real(path: &Path) -> io::Result<PathBuf> {
+    if !rustix::process::geteuid().is_root() {
+        return std::fs::canonicalize(path);
+    }
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MOST {
+        let (folder, name) = parent(&path)?;
+        let found = openat(&folder, name, PART, Mode::empty())?;
+        if !check_link(&found, name)? {
+            return Ok(whole(path.parent().unwrap_or(Path::new("")))?.join(name));
+        }
+        path = path.with_file_name(target_of(&found)?);
+    }
+    Err(Errno::LOOP.into())
+}
+
 /// The file without its content.
 fn emptied(file: File, folder: &File) -> io::Result<File> {
     let facts = file.metadata()?;

@@ -10,7 +10,7 @@ use crate::rehearsal::{
     PlanError, PlanNode, Planner, PrivatePlace, Rehearsal, SourceFiles, Statement, Tell, each_chunk,
 };
 use rqps_dbms::{ControlRow, SqliteAnswers, SqliteFile};
-use rqps_host::user::User;
+use rqps_host::user::{self, User};
 use rqps_model::build::{Build, Dbms, Manifest, Version};
 use rqps_model::dialect::Dialect;
 use rqps_model::sql_name::Literal;
@@ -36,7 +36,7 @@ pub enum SqliteSource {
 
 /// A library with a file.
 #[derive(Clone, Debug)]
-struct Library {
+pub struct Library {
     build: Build,
     program: PathBuf,
     run_as: Option<User>,
@@ -55,6 +55,26 @@ impl Library {
         };
         let name = || format!("ask sqlite {}", self.build.manifest.version);
         file.ask(statements).with_context(name)?.map_err(|words| anyhow!("{}: {words}", name()))
+    }
+
+    /// A database of the user's, to be read by the SQLite in this program. For root, a process of
+    /// whoever may have put files beside it reads it: SQLite takes those as its own.
+    ///
+    /// # Errors
+    /// It is not there, or root finds a link of another user.
+    pub fn of_user(path: &Path, program: &Path) -> Result<Library> {
+        let found = user::who_reads(path);
+        let (path, run_as) = found.with_context(|| format!("find {}", path.display()))?;
+        let program = program.to_owned();
+        Ok(Library { build: compiled_in(), program, run_as, path, read_only: true })
+    }
+
+    /// The rows of a query.
+    ///
+    /// # Errors
+    /// The library cannot be asked, or refuses it.
+    pub fn rows(&self, sql: &str) -> Result<Vec<ControlRow>> {
+        Ok(self.execute(vec![sql.to_owned()])?.pop().unwrap_or_default())
     }
 
     /// Executes all, or none is of use.
@@ -114,7 +134,7 @@ pub fn prepare(
         read_only: false,
     };
     let own = match source {
-        SqliteSource::File(path) => of_user(path, place)?,
+        SqliteSource::File(path) => Library::of_user(path, &place.program)?,
         SqliteSource::Made(files) => {
             let made = library(old, "source.db");
             tell("making the source database");
@@ -218,23 +238,12 @@ fn facts(own: &Library) -> Result<Facts> {
     Ok(Facts { objects, stat1: rows(), stat4: rows().filter(|rows| !rows.is_empty()) })
 }
 
-/// A database of the user's, which need not be one that the user of libraries may read.
-fn of_user(path: &Path, place: &PrivatePlace) -> Result<Library> {
-    Ok(Library {
-        build: compiled_in(),
-        program: place.program.clone(),
-        run_as: None,
-        path: path.canonicalize().with_context(|| format!("find {}", path.display()))?,
-        read_only: true,
-    })
-}
-
 /// True if the statistics of a database hold values of rows.
 ///
 /// # Errors
 /// The file cannot be read.
 pub fn holds_values(path: &Path, place: &PrivatePlace) -> Result<bool> {
-    let own = of_user(path, place)?;
+    let own = Library::of_user(path, &place.program)?;
     Ok(facts(&own)?.stat4.is_some())
 }
 

@@ -1,7 +1,7 @@
 //! Profiles of steps: of callgrind, and sampled stacks.
 
 use std::collections::HashMap;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufReader, ErrorKind, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,6 +25,19 @@ use rqps_model::run::StepRecord;
 
 /// Characters of a profile; no server has that many functions.
 const TEXT_MAX: u64 = 512 << 20;
+/// Characters of a line of it.
+const LINE_MAX: u64 = 16 << 20;
+/// Functions and calls of a profile, or places of functions in stacks. Each takes some 70 bytes,
+/// and a byte or two of a packed file.
+const PLACES_MAX: usize = 1 << 22;
+
+/// The fault of a profile with more than that.
+fn check_places(places: usize) -> Result<(), String> {
+    if places > PLACES_MAX {
+        return Err(format!("it has more than {PLACES_MAX} functions and calls"));
+    }
+    Ok(())
+}
 
 /// Name of the file in the folder of steps.
 pub(super) fn callgrind_name(step: &StepRecord) -> String {
@@ -46,25 +59,41 @@ pub(super) fn attach_callgrind(folder: &Path, step: &mut StepRecord) -> Result<(
         return Ok(());
     }
     let path = folder.join(callgrind_name(step));
-    let Some(text) = unpacked(&path)? else { return Ok(()) };
-    let profile = parse_callgrind(&text)
-        .map_err(|(line, why)| ResultsError::malformed(&path, line, None, why))?;
+    let mut reader = Reader::default();
+    let Some(lines) = each_line(&path, &mut |line| reader.line(line))? else { return Ok(()) };
+    let profile =
+        reader.end(lines).map_err(|(line, why)| ResultsError::malformed(&path, line, None, why))?;
     if let Some(counted) = &mut step.counted {
         counted.profile = Some(Arc::new(profile));
     }
     Ok(())
 }
 
-/// The text of a profile; `None` if its file is gone.
-fn unpacked(path: &Path) -> Result<Option<String>, ResultsError> {
-    let file = match bounded::open(path) {
+/// Unpacks a file, and gives each of its lines, which are never in memory all at once: a small file
+/// may hold many. Returns their number, or `None` if there is no file.
+fn each_line(
+    path: &Path,
+    take: &mut dyn FnMut(&str) -> Result<(), String>,
+) -> Result<Option<usize>, ResultsError> {
+    let file = match bounded::plain(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(ResultsError::io("open", path)(error)),
     };
-    let (mut text, mut packed) = (String::new(), MultiGzDecoder::new(file).take(TEXT_MAX));
-    packed.read_to_string(&mut text).map_err(ResultsError::io("read", path))?;
-    Ok(Some(text))
+    let mut text = BufReader::new(MultiGzDecoder::new(file).take(TEXT_MAX + 1));
+    let (mut line, mut number) = (Vec::new(), 0);
+    while bounded::line(&mut text, &mut line, LINE_MAX).map_err(ResultsError::io("read", path))? > 0
+    {
+        number += 1;
+        let bad = |why| ResultsError::malformed(path, number, None, why);
+        let whole = std::str::from_utf8(&line).map_err(|error| bad(error.to_string()))?;
+        take(whole.trim_end_matches(['\r', '\n'])).map_err(bad)?;
+        line.clear();
+    }
+    if text.get_ref().limit() == 0 {
+        return Err(ResultsError::io("read", path)(bounded::too_long(TEXT_MAX)));
+    }
+    Ok(Some(number))
 }
 
 /// Events of caches of the first level, of caches of the last level, and of branches, as callgrind
@@ -91,13 +120,7 @@ pub(super) fn parse_callgrind(text: &str) -> Result<CountedProfile, Fault> {
     for (number, line) in (1..).zip(text.lines()) {
         reader.line(line).map_err(|why| (number, why))?;
     }
-    let lines = text.lines().count();
-    reader.end_part().map_err(|why| (lines, why))?;
-    let profile = reader.profile;
-    if profile.parts.is_empty() {
-        return Err((lines, "it holds no part with a total".to_owned()));
-    }
-    Ok(profile)
+    reader.end(text.lines().count())
 }
 
 /// The next cost line.
@@ -122,6 +145,8 @@ struct Names {
 #[derive(Default)]
 struct Reader {
     profile: CountedProfile,
+    /// Functions and calls of the parts before, and those parts.
+    kept: usize,
     part: ProfilePart,
     /// True once the current part has a body.
     in_body: bool,
@@ -144,7 +169,19 @@ struct Reader {
 }
 
 impl Reader {
+    /// The profile, after its last line.
+    fn end(mut self, lines: usize) -> Result<CountedProfile, Fault> {
+        self.end_part().map_err(|why| (lines, why))?;
+        if self.profile.parts.is_empty() {
+            return Err((lines, "it holds no part with a total".to_owned()));
+        }
+        Ok(self.profile)
+    }
+
     fn line(&mut self, line: &str) -> Result<(), String> {
+        let (part, names) = (&self.part, &self.names);
+        let named = names.objects.len() + names.functions.len();
+        check_places(self.kept + part.functions.len() + part.calls.len() + named)?;
         let line = line.trim_end();
         let Some(first) = line.chars().next() else { return Ok(()) };
         match first {
@@ -313,6 +350,7 @@ impl Reader {
         self.part.pid = part.pid;
         self.part.simulated = part.simulated;
         part.total = total;
+        self.kept += part.functions.len() + part.calls.len() + 1;
         self.profile.parts.push(part);
         self.in_body = false;
         self.function = None;
@@ -381,47 +419,57 @@ pub(super) fn attach_folded(folder: &Path, step: &mut StepRecord) -> Result<(), 
         return Ok(());
     }
     let path = folder.join(folded_name(step));
-    let Some(text) = unpacked(&path)? else { return Ok(()) };
-    let why = "it is no stack with a number of samples";
-    let tree = parse_folded(&text)
-        .map_err(|line| ResultsError::malformed(&path, line, None, why.to_owned()))?;
+    let mut folded = Folded::default();
+    if each_line(&path, &mut |line| folded.line(line))?.is_none() {
+        return Ok(());
+    }
     if let Some(sampled) = &mut step.sampled {
-        sampled.profile = Some(Arc::new(tree));
+        sampled.profile = Some(Arc::new(folded.tree));
     }
     Ok(())
 }
 
 /// Joins folded stacks to a tree.
-///
-/// # Errors
-/// Number of the invalid line, from 1.
-pub(super) fn parse_folded(text: &str) -> Result<CallTree, usize> {
-    let mut tree = CallTree::default();
-    let mut names: HashMap<&str, u32> = HashMap::new();
-    let mut places: HashMap<(Option<u32>, u32), u32> = HashMap::new();
-    let mut total = 0u64;
-    for (number, line) in (1_usize..).zip(text.lines()) {
-        let (stack, samples) = line.rsplit_once(' ').ok_or(number)?;
-        let samples: u64 = samples.parse().map_err(|_| number)?;
+#[derive(Default)]
+pub(super) struct Folded {
+    tree: CallTree,
+    names: HashMap<Arc<str>, u32>,
+    places: HashMap<(Option<u32>, u32), u32>,
+    total: u64,
+}
+
+impl Folded {
+    /// A stack with its samples.
+    ///
+    /// # Errors
+    /// It is none, or there are too many.
+    pub(super) fn line(&mut self, line: &str) -> Result<(), String> {
+        let Folded { tree, names, places, total } = self;
+        let parts = line.rsplit_once(' ');
+        let parts = parts.and_then(|(stack, samples)| Some((stack, samples.parse::<u64>().ok()?)));
+        let (stack, samples) = parts.ok_or("it is no stack with a number of samples")?;
         // So no sum of them overflows.
-        total = total.checked_add(samples).ok_or(number)?;
+        *total = total.checked_add(samples).ok_or("its samples are too many")?;
         let mut caller = None;
         for word in stack.split(';') {
-            let name = *names.entry(word).or_insert_with(|| {
-                tree.names.push(Arc::from(word));
-                tree.names.len() as u32 - 1
+            let name = names.get(word).copied().unwrap_or_else(|| {
+                let (word, number) = (Arc::<str>::from(word), tree.names.len() as u32);
+                tree.names.push(Arc::clone(&word));
+                names.insert(word, number);
+                number
             });
             let place = *places.entry((caller, name)).or_insert_with(|| {
                 tree.nodes.push(CallNode { caller, name, own: 0 });
                 tree.nodes.len() as u32 - 1
             });
+            check_places(tree.nodes.len())?;
             caller = Some(place);
         }
         if let Some(node) = caller.and_then(|place| tree.nodes.get_mut(place as usize)) {
             node.own += samples;
         }
+        Ok(())
     }
-    Ok(tree)
 }
 
 #[cfg(test)]
@@ -596,7 +644,11 @@ mod tests {
         let mut text = String::new();
         GzDecoder::new(packed.as_slice()).read_to_string(&mut text).unwrap();
         assert_eq!(text, "main;run 2\nmain;run;read it 3\nmain;write 1\n");
-        let tree = parse_folded(&text).unwrap();
+        let parsed = |text: &str| {
+            let mut folded = Folded::default();
+            text.lines().try_for_each(|line| folded.line(line)).map(|()| folded.tree)
+        };
+        let tree = parsed(&text).unwrap();
         let nodes: Vec<(Option<u32>, &str, u64)> = tree
             .nodes
             .iter()
@@ -609,7 +661,17 @@ mod tests {
             (Some(0), "write", 1),
         ];
         assert_eq!(nodes, expected);
-        assert_eq!(parse_folded("main;run 2\nmain;run\n"), Err(2));
-        assert_eq!(parse_folded("main;run 2\nmain;run 18446744073709551615\n"), Err(2));
+        let refused = |text: &str, why: &str| {
+            let error = parsed(text).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        };
+        refused("main;run 2\nmain;run\n", "no stack");
+        refused("main;run 2\nmain;run 18446744073709551615\n", "too many");
+        // As few bytes pack these as those of one line.
+        refused(&format!("{} 1", "a;".repeat(PLACES_MAX + 1)), "more than 4194304 functions");
+        let mut reader = Reader { kept: PLACES_MAX - 1, ..Reader::default() };
+        let mut lines = "events: Ir\nfn=(1) f\nfn=g\nfn=h\n".lines();
+        let why = lines.try_for_each(|line| reader.line(line)).unwrap_err();
+        assert!(why.contains("more than 4194304 functions"), "{why}");
     }
 }

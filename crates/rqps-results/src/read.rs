@@ -236,7 +236,7 @@ pub(super) fn with_text<R>(
 ) -> Result<Option<R>, ResultsError> {
     // Asking first whether it is there would take another call of the kernel.
     let text = |file| TEXT.with_borrow_mut(|buffer| text_in(buffer, file).map(read));
-    match bounded::open(path).and_then(text) {
+    match bounded::plain(path).and_then(text) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         read => read.map(Some).map_err(ResultsError::io("read", path)),
     }

@@ -65,11 +65,17 @@ pub fn without_password(dsn: &str) -> String {
         }
         None => without_port_word(place).to_owned(),
     };
-    let is_secret = |pair: &str| {
-        pair.to_lowercase().starts_with("pass") || (pair.contains('@') && !is_option(pair))
+    let is_secret = |pair: &str| names_secret(pair) || (pair.contains('@') && !is_option(pair));
+    // Semicolons as in addresses of SQL Server.
+    let kept = |options: &str| {
+        let kept: Vec<&str> = options.split(';').filter(|pair| !is_secret(pair)).collect();
+        kept.join(";")
     };
-    let query: Vec<&str> =
-        query.split('&').filter(|pair| !pair.is_empty() && !is_secret(pair)).collect();
+    let place = match place.split_once(';') {
+        Some((host, options)) => [host.to_owned(), kept(options)].join(";"),
+        None => place,
+    };
+    let query: Vec<String> = query.split('&').map(kept).filter(|pair| !pair.is_empty()).collect();
     if query.is_empty() {
         format!("{scheme}//{place}")
     } else {
@@ -82,12 +88,21 @@ pub fn secrets(text: &str) -> Vec<String> {
     let Some((_, rest)) = text.split_once("//") else { return Vec::new() };
     let (place, query) = split_options(rest);
     let login = place.rsplit_once('@').and_then(|(login, _)| login.split_once(':'));
-    let options = query.split('&').filter(|pair| pair.to_lowercase().starts_with("pass"));
+    let parts = place.split(';').skip(1).chain(query.split(['&', ';']));
+    let options = parts.filter(|pair| names_secret(pair));
     let found = options.filter_map(|pair| pair.split_once('=')).chain(login);
     let found = found.map(|(_, secret)| secret).filter(|secret| variable(secret).is_none());
     let both =
         |secret: &str| [secret.to_owned(), parts::decode(secret, "password").unwrap_or_default()];
     found.flat_map(both).filter(|secret| !secret.is_empty()).collect()
+}
+
+/// True for an option that some DBMS takes a password or key of the user's from, such as
+/// `tlsCertificateKeyFilePassword`, `access_token` or `pwd`.
+fn names_secret(pair: &str) -> bool {
+    let name = pair.split('=').next().unwrap_or_default().to_lowercase();
+    let parts = ["pass", "pwd", "token", "secret", "apikey", "api_key", "api-key"];
+    parts.iter().any(|part| name.contains(part))
 }
 
 /// A part of an address, percent-encoded.

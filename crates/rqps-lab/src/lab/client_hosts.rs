@@ -63,7 +63,7 @@ impl ClientHosts {
     /// plan has its servers on another host.
     pub(super) fn open(
         (asked, way): (Option<&HostsOfClients>, WayToClients<'_>),
-        (out, program, files): (&Path, &Path, &[StepFile]),
+        (program, files): (&Path, &[StepFile]),
         progress: &mut Progress<'_>,
     ) -> Result<Option<ClientHosts>> {
         let Some(asked) = asked else { return Ok(None) };
@@ -90,9 +90,7 @@ impl ClientHosts {
                 let nodes = ClientNodes::of_job((count, way.variable), (program, way.cache))?;
                 DriverHosts::of_job(nodes, files)?
             }
-            None => {
-                DriverHosts::open((&asked.hosts, way.ssh_config), (out, program, files), progress)?
-            }
+            None => DriverHosts::open((&asked.hosts, way.ssh_config), (program, files), progress)?,
         };
         let address = choose_address(asked, &hosts, way.variable)?;
         check_reach(address, &hosts)?;
@@ -322,18 +320,16 @@ pub(super) enum DriverHosts {
 
 impl DriverHosts {
     /// Connects to hosts, copies rqps there, and checks that they have the `files` that drivers
-    /// read. One rqps at a time does so for the result folder `out`.
+    /// read.
     ///
     /// # Errors
     /// One cannot be reached, cannot run this rqps, or lacks a file.
     pub(super) fn open(
         (names, ssh_config): (&[String], Option<&Path>),
-        (out, program, files): (&Path, &Path, &[StepFile]),
+        (program, files): (&Path, &[StepFile]),
         progress: &mut Progress<'_>,
     ) -> Result<DriverHosts> {
-        let out = std::path::absolute(out).context("find the result folder")?;
-        let of = [out.as_os_str().as_encoded_bytes(), b" clients"].concat();
-        let sockets = SocketFolder::make(&of)?;
+        let sockets = SocketFolder::make()?;
         let folder = sockets.path().to_owned();
         // Whatever fails from here on, what is open is closed.
         let mut opened = DriverHosts::Ssh { hosts: Vec::new(), _sockets: sockets };

@@ -323,7 +323,7 @@ fn look_ahead(
     };
     let clients = ClientHosts::open(
         (plan.workload.client_hosts.as_ref(), way),
-        (out, &options.program, &files),
+        (&options.program, &files),
         progress,
     )?;
     let resolved = search.end(reservation.run_as.as_ref(), progress)?;

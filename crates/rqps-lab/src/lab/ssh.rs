@@ -5,7 +5,6 @@ use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +19,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use crate::lab::progress::Progress;
 use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output::{self, CommandOutput, end_group, gather, joined};
-use rqps_host::host;
+use rqps_host::{host, user};
 use rqps_model::safe_path;
 use rqps_model::units::short_hash;
 use rqps_stats::parallel;
@@ -442,24 +441,14 @@ pub(super) struct SocketFolder {
 }
 
 impl SocketFolder {
-    /// Makes a private folder, named after `of`. Its path is short, because the name of a socket
-    /// ends at 107 bytes; anybody who may enter it could use the connections.
+    /// Makes a private folder, with a name that nobody can take before. Its path is short, because
+    /// the name of a socket ends at 107 bytes; anybody who may enter it could use the connections.
     ///
     /// # Errors
-    /// The folder cannot be created, or it belongs to another user.
-    pub(super) fn make(of: &[u8]) -> Result<SocketFolder> {
-        let path = Path::new(PARENT).join(format!("rqps-ssh-{}", short_hash(of)));
-        let what = || format!("make {}", path.display());
-        match safe_path::new_folder(&path, 0o700) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let there = fs::symlink_metadata(&path).with_context(what)?;
-                let own = there.uid() == rustix::process::geteuid().as_raw();
-                if !there.is_dir() || !own || there.mode() & 0o077 != 0 {
-                    bail!("{}: another user owns it\nhint: remove it", what());
-                }
-            }
-            made => made.with_context(what)?,
-        }
+    /// The folder cannot be created.
+    pub(super) fn make() -> Result<SocketFolder> {
+        let path = Path::new(PARENT).join(format!("rqps-ssh-{}", user::name()?));
+        safe_path::new_folder(&path, 0o700).with_context(|| format!("make {}", path.display()))?;
         let mut command = child::command("sh", ChildTask::Work);
         command.args(["-c", KEEPER]).arg(&path);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -718,13 +707,15 @@ mod sockets_tests {
 
     #[test]
     fn the_folder_goes_with_its_process_or_with_the_last_connection() {
-        let folder = SocketFolder::make(b"a test of sockets: dropped").expect("a folder");
+        let folder = SocketFolder::make().expect("a folder");
         let path = folder.path().to_owned();
         assert!(path.is_dir());
+        let other = SocketFolder::make().expect("a folder");
+        assert_ne!(path, other.path(), "nobody foresees it");
         drop(folder);
         assert!(!path.exists());
         // As with a process that is killed: only its end of the pipe closes.
-        let mut folder = SocketFolder::make(b"a test of sockets: killed").expect("a folder");
+        let mut folder = SocketFolder::make().expect("a folder");
         // As a connection that is killed leaves it.
         drop(UnixListener::bind(folder.path.join("socket")).expect("a socket"));
         drop(folder.keeper.stdin.take());

@@ -19,7 +19,7 @@ use thiserror::Error;
 use super::read::ResultsError;
 use super::store::Temporary;
 use rqps_model::build::{self, Manifest};
-use rqps_model::{bounded, escape, units};
+use rqps_model::{bounded, escape, safe_path, units};
 
 // Errors of a bundle.
 
@@ -222,7 +222,7 @@ fn list(file: &PackedFile) -> Result<BundledFile, BundleError> {
 /// Opens the file of a content, and nothing else.
 fn open(content: &FileContent, path: &Path) -> Result<File, BundleError> {
     let opened = match content {
-        FileContent::Below(folder, path) => File::open(folder).and_then(|folder| {
+        FileContent::Below(folder, path) => safe_path::folder(folder).and_then(|folder| {
             let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
             Ok(File::from(openat2(folder, path, flags, Mode::empty(), resolve)?))
@@ -366,6 +366,13 @@ mod tests {
         assert!(of("runs/a").is_ok());
         for path in ["runs/b", "link/a", "../secret", "runs"] {
             assert!(of(path).is_err(), "{path}");
+        }
+        if rustix::process::geteuid().is_root() {
+            // The folder itself is swapped for a link.
+            fs::rename(&root, folder.path().join("away")).unwrap();
+            std::os::unix::fs::symlink("away", &root).unwrap();
+            std::os::unix::fs::lchown(&root, Some(1234), None).unwrap();
+            assert!(of("runs/a").is_err());
         }
     }
 }

@@ -80,8 +80,8 @@ impl Bundle {
     /// Writes its files below `folder`, which must not be there yet.
     ///
     /// # Errors
-    /// The folder cannot be written; the file has changed since it was opened. Nothing stays behind
-    /// then.
+    /// The folder cannot be written; the file has changed since it was opened. What was written
+    /// stays behind then: only who made the folder around it knows how to remove it.
     pub fn unpack(&self, folder: &Path) -> Result<(), BundleError> {
         safe_path::new_folder(folder, 0o777).map_err(BundleError::io("create", folder))?;
         let mut create = |file: &BundledFile| {
@@ -91,13 +91,7 @@ impl Bundle {
             let made = safe_path::new_file(&place).map_err(BundleError::io("create", &place))?;
             Ok(Box::new(made) as Box<dyn Write>)
         };
-        let unpacked = walk(&self.path, &mut create).map(drop);
-        if unpacked.is_err() {
-            // Its own fault is what the user needs; what stays behind is named by the next try.
-            #[expect(clippy::disallowed_methods, reason = "it was made here, new")]
-            fs::remove_dir_all(folder).ok();
-        }
-        unpacked
+        walk(&self.path, &mut create).map(drop)
     }
 }
 

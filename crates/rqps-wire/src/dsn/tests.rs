@@ -12,6 +12,8 @@ use rqps_model::endpoint::{
 #[test]
 fn what_is_left_out_of_an_address_is_known() {
     let check = |text: &str, found: &[&str]| assert_eq!(secrets(text), found, "{text}");
+    check("x://h?access_token=s%20t", &["s%20t", "s t"]);
+    check("sqlserver://h;user=a;Password=s;b=c", &["s", "s"]);
     check("redis://me:a%2Fb@h:1/0", &["a%2Fb", "a/b"]);
     check("redis://:s3cret@127.0.0.1:7001", &["s3cret", "s3cret"]);
     check("x://h/db?passwd=s3cret&user=me", &["s3cret", "s3cret"]);
@@ -24,6 +26,13 @@ fn what_is_left_out_of_an_address_is_known() {
 #[test]
 fn a_dsn_is_stored_without_its_password() {
     let check = |dsn: &str, stored: &str| assert_eq!(without_password(dsn), stored);
+    // Addresses of programs of the user's.
+    check("x://h/d?a=1&pwd=s&b=2", "x://h/d?a=1&b=2");
+    check("mongodb://h/?tls=true&tlsCertificateKeyFilePassword=s", "mongodb://h/?tls=true");
+    check("x://h?access_token=s", "x://h");
+    check("sqlserver://h:1433;user=a;Password=s", "sqlserver://h");
+    check("sqlserver://h;user=a;Password=s;b=c", "sqlserver://h;user=a;b=c");
+    check("x://h?a=1;secret_key=s;b=2", "x://h?a=1;b=2");
     check("postgres://me:${SECRET}@host/db", "postgres://me:${SECRET}@host/db");
     check("postgres://me:${SEC RET}@host/db", "postgres://me@host/db");
     check("postgres://me:x${SECRET}@host/db", "postgres://me@host/db");

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -22,7 +21,6 @@ use rqps_bench_vector::analyze::verify::{self, DataCheck, Progress, Seeded};
 use rqps_bench_vector::data::{VectorSet, files, statistics};
 use rqps_driver::load_changes;
 use rqps_driver::request::RequestBody;
-use rqps_embed::sqlite::{Sqlite, SqliteConnection};
 use rqps_host::child::{self, ChildTask};
 use rqps_host::confinement;
 use rqps_host::fingerprint::Fingerprint;
@@ -34,6 +32,7 @@ use rqps_model::build::{BuildSource, Target};
 use rqps_model::dialect::Dialect;
 use rqps_model::sql_workload::{ByDialect, PinnedFile, SqlLoad, SqlShape, SqlStep};
 use rqps_model::vector::{DataSource, Distance, Filter, PgBuild, Present};
+use rqps_plans::sqlite::Library;
 use rqps_text::{UTF8_HINT, toml_reader};
 use rqps_wire::dsn::{self, Dsn};
 use rqps_wire::mysql::MysqlClient;
@@ -504,10 +503,8 @@ fn of_file(path: &Path) -> Result<(Dialect, String, DatabaseSurvey)> {
     if !path.is_file() {
         bail!("{}: it is neither a file nor a DSN such as postgres://user@host/db", doing());
     }
-    let library = Arc::new(Sqlite::compiled_in());
-    let mut connection =
-        SqliteConnection::open_to_read(&library, path, 1000).with_context(doing)?;
-    let mut ask = |sql: &str| connection.rows(sql).map_err(|error| error.to_string());
+    let database = Library::of_user(path, &program()?).with_context(doing)?;
+    let mut ask = |sql: &str| database.rows(sql).map_err(|error| format!("{error:#}"));
     let found = survey(Dialect::Sqlite, &mut ask).map_err(anyhow::Error::msg);
     Ok((Dialect::Sqlite, path.display().to_string(), found.with_context(doing)?))
 }

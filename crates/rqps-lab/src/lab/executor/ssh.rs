@@ -92,7 +92,7 @@ impl<'e> SshExecutor<'e> {
         options: &'e ExecutionOptions,
         progress: &mut Progress<'_>,
     ) -> Result<SshExecutor<'e>> {
-        let sockets = SocketFolder::make(cells.folder().as_os_str().as_encoded_bytes())?;
+        let sockets = SocketFolder::make()?;
         let mut executor = SshExecutor {
             place,
             cells,
@@ -335,7 +335,7 @@ pub(super) fn check(
     (ssh, options): (&SshHosts, &ExecutionOptions),
     progress: &mut Progress<'_>,
 ) -> Result<Option<u64>> {
-    let sockets = SocketFolder::make(&std::process::id().to_ne_bytes())?;
+    let sockets = SocketFolder::make()?;
     let mut memories = Vec::new();
     for host in &ssh.hosts {
         if hosts_of_clients(&options.plan).is_some() {
@@ -435,14 +435,14 @@ impl Clients {
         options: &ExecutionOptions,
         progress: &mut Progress<'_>,
     ) -> Result<Option<Clients>> {
-        let ExecutionOptions { plan, out, program, cache, ssh_config, .. } = options;
+        let ExecutionOptions { plan, program, cache, ssh_config, .. } = options;
         let Some(asked) = hosts_of_clients(plan) else { return Ok(None) };
         let hosts = if asked.hosts.is_empty() {
             DriverHosts::Here { program: program.clone(), cache: cache.clone() }
         } else {
             DriverHosts::open(
                 (&asked.hosts, ssh_config.as_deref()),
-                (out, program, &step_files(plan)),
+                (program, &step_files(plan)),
                 progress,
             )?
         };

@@ -465,6 +465,23 @@ fn what_is_no_file_is_not_read_as_one() {
             assert!(said(&output).contains("no plain file"), "{words:?}: {}", said(&output));
         }
     }
+    // In the place of a record of results.
+    let _turn = crate::support::program::turn();
+    let words = ["compare", "a=fake@1", "--steps", "point-query"];
+    let made = rqps_in(&words, folder.path()).args(crate::support::program::SHORT).output();
+    assert!(made.as_ref().unwrap().status.success(), "{}", said(&made.unwrap()));
+    for name in ["gate.json", "b01-1-a/run.json", "b01-1-a/steps/02-point-query.json"] {
+        let record = folder.path().join("out").join(name);
+        let kept = fs::read(&record).unwrap();
+        fs::remove_file(&record).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &record).unwrap();
+        let output = rqps_in(&["report", "out"], folder.path()).output().unwrap();
+        assert!(!output.status.success(), "{name}");
+        let is_told = said(&output).contains("no plain file") || name.ends_with("run.json");
+        assert!(is_told, "{name}: {}", said(&output));
+        fs::remove_file(&record).unwrap();
+        fs::write(&record, kept).unwrap();
+    }
 }
 
 #[test]

@@ -468,22 +468,78 @@ fn a_bundle_is_unpacked_through_no_link_that_comes_meanwhile() {
         }
         entries.push(("rqps-bundle/files/evil/planted".to_owned(), b"x".to_vec()));
     });
-    let seen = scene.path("swapped/.bundle.partial/files/files/pad");
-    let (swapped, around, root) = (scene.path("swapped"), scene.path("gone"), scene.path("root"));
-    let swap = std::thread::spawn(move || {
-        while !seen.exists() {
-            std::thread::yield_now();
+    fs::create_dir_all(scene.path("photos/files")).unwrap();
+    fs::write(scene.path("photos/files/me"), "dear").unwrap();
+    // In the place of a folder in it, and of the folder around it, which rqps removes then.
+    for (link, to) in [("files/files/evil", "root"), ("", "photos")] {
+        let (swapped, around, to) = (scene.path("swapped"), scene.path("gone"), scene.path(to));
+        let partial = swapped.join(".bundle.partial");
+        let (seen, link) = (partial.join("files/files/pad"), partial.join(link));
+        let (from, gone) = (swapped.clone(), around.clone());
+        let swap = std::thread::spawn(move || {
+            while !seen.exists() {
+                std::thread::yield_now();
+            }
+            fs::rename(&from, gone).unwrap();
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            let link = link.components().as_path();
+            symlink(to, link).unwrap();
+            lchown(link, Some(NOBODY), None).unwrap();
+        });
+        let output = scene.rqps(&["run", "changed.tar.gz", "--out", "swapped"]);
+        swap.join().unwrap();
+        assert!(!output.status.success(), "{}", said(&output));
+        scene.check_canary();
+        assert!(scene.path("photos/files/me").exists(), "{}", said(&output));
+        fs::remove_dir_all(swapped).unwrap();
+        fs::remove_dir_all(around).unwrap();
+    }
+}
+
+/// SQLite takes files beside a database as its own: it writes into them, and gives them to the owner
+/// of the database.
+#[test]
+fn files_beside_a_database_of_another_user_are_not_those_of_root() {
+    use rqps_embed::sqlite::{Sqlite, SqliteConnection};
+    if !is_root("files_beside_a_database_of_another_user_are_not_those_of_root") {
+        return;
+    }
+    let scene = Scene::new();
+    let database = scene.path("theirs/x.db");
+    fs::create_dir(scene.path("theirs")).unwrap();
+    let library = std::sync::Arc::new(Sqlite::compiled_in());
+    let mut made = SqliteConnection::open(&library, &database, 0).unwrap();
+    for sql in ["PRAGMA journal_mode = wal", "CREATE TABLE t (a INTEGER PRIMARY KEY)"] {
+        made.rows(sql).unwrap();
+    }
+    drop(made);
+    for end in ["-shm", "-wal"] {
+        fs::hard_link(scene.canary(), scene.path(&format!("theirs/x.db{end}"))).unwrap();
+    }
+    let open = fs::Permissions::from_mode(0o644);
+    fs::set_permissions(&database, open).unwrap();
+    chown(scene.path("theirs"), Some(1234), None).unwrap();
+    let all = |of: &str, ends_well: bool, part: &str| {
+        let plans = ["plans", of, "--to", "sqlite", "--sql", "SELECT a FROM t"];
+        for words in [&["init", of, "-o", "w.toml"][..], &plans] {
+            let output = scene.rqps(words);
+            assert!(said(&output).contains(part), "{}", said(&output));
+            assert_eq!(output.status.success(), ends_well, "{}", said(&output));
+            scene.check_canary();
         }
-        fs::rename(&swapped, around).unwrap();
-        fs::create_dir_all(&seen).unwrap();
-        let link = seen.with_file_name("evil");
-        symlink(root, &link).unwrap();
-        lchown(link, Some(NOBODY), None).unwrap();
-    });
-    let output = scene.rqps(&["run", "changed.tar.gz", "--out", "swapped"]);
-    swap.join().unwrap();
-    assert!(!output.status.success(), "{}", said(&output));
-    scene.check_canary();
+        fs::remove_file(scene.path("w.toml")).ok();
+    };
+    for owner in [0, 1234] {
+        chown(&database, Some(owner), None).unwrap();
+        all("theirs/x.db", false, "unable to open database file");
+    }
+    for end in ["-shm", "-wal"] {
+        fs::remove_file(scene.path(&format!("theirs/x.db{end}"))).unwrap();
+    }
+    all("theirs/x.db", true, "");
+    symlink(&database, scene.path("theirs/link.db")).unwrap();
+    lchown(scene.path("theirs/link.db"), Some(1234), None).unwrap();
+    all("theirs/link.db", false, "which root does not follow");
 }
 
 /// A cache, a work folder and a home that another user has prepared.
