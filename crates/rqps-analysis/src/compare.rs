@@ -16,7 +16,9 @@ use super::pairing::{divide, summarize_groups, widen};
 use super::verdict::{self, VerdictOptions, VerdictSummary};
 use super::{answers, caveat, counted, sampled};
 use rqps_model::benchmark::Group;
-use rqps_model::build::{BuildSource, CONNECTION, Target, is_installed, is_of_durability};
+use rqps_model::build::{
+    BuildSource, CONNECTION, OPTIMIZER_SWITCH, Target, is_installed, is_of_durability,
+};
 use rqps_model::metric::Metric;
 use rqps_model::run::{Dataset, Run, RunRecord, Status, StepRecord};
 use rqps_model::verdict::LookSchedule;
@@ -513,6 +515,10 @@ pub(super) fn setting_differences(
             _ => true,
         };
         let counts = counts && (has_guest || is_of_durability(name));
+        let (value, theirs) = &match name.as_str() {
+            OPTIMIZER_SWITCH => (unlike(value, theirs), unlike(theirs, value)),
+            _ => (value.clone(), theirs.clone()),
+        };
         (counts && normal(value) != normal(theirs)).then(|| SettingDifference {
             name: name.clone(),
             baseline: value.clone(),
@@ -523,6 +529,19 @@ pub(super) fn setting_differences(
     let mut found: Vec<SettingDifference> = settings[0].iter().filter_map(difference).collect();
     found.sort_by_key(|difference| (!difference.is_of_durability(), difference.name == CONNECTION));
     found
+}
+
+/// The switches of a list that another has with another value. What a version does not know it
+/// cannot do.
+fn unlike(list: &str, other: &str) -> String {
+    let known = |list: &str| -> BTreeMap<String, String> {
+        let pair = |flag: &str| flag.split_once('=').map(|(name, is)| (name.into(), is.into()));
+        list.split(',').filter_map(pair).collect()
+    };
+    let other = known(other);
+    let mut own = known(list);
+    own.retain(|name, is| other.get(name).is_some_and(|theirs| theirs != is));
+    own.iter().map(|(name, is)| format!("{name}={is}")).collect::<Vec<_>>().join(",")
 }
 
 /// True if the words of a target name the setting: by a configuration other than the shipped
@@ -677,6 +696,28 @@ mod server_settings_tests {
         // What two builds have by default.
         let [one, other] = [&ours, &theirs].map(|all| facts(None, ("installed", ""), all));
         check(&one, &other, &[(flush, true), ("log_bin", true)]);
+    }
+
+    #[test]
+    fn what_fills_the_log_and_how_the_optimizer_chooses_is_told_of_guests() {
+        let ours = [
+            ("innodb_redo_log_capacity", "8589934592"),
+            ("innodb_io_capacity", "10000"),
+            ("optimizer_switch", "index_merge=on,mrr=on,only_here=on"),
+        ];
+        let theirs = [
+            ("innodb_redo_log_capacity", "100663296"),
+            ("innodb_io_capacity", "200"),
+            ("optimizer_switch", "index_merge=off,mrr=on,only_there=on"),
+        ];
+        let build = facts(None, ("default", ""), &ours);
+        let guest = facts(Some(GUEST), ("default", ""), &theirs);
+        let names = ["innodb_io_capacity", "innodb_redo_log_capacity", "optimizer_switch"];
+        check(&build, &guest, &names.map(|name| (name, false)));
+        let found = setting_differences(&build, &guest);
+        assert_eq!((&*found[2].baseline, &*found[2].target), ("index_merge=on", "index_merge=off"));
+        let newer = facts(None, ("default", ""), &theirs);
+        check(&build, &newer, &[]);
     }
 
     #[test]

@@ -14,10 +14,23 @@ use rqps_model::build::{Dbms, GuestPlace};
 use rqps_model::compatible::CompatibleServer;
 use rqps_model::dialect::{Dialect, SERVER_ONLY};
 use rqps_model::endpoint::{Address, Endpoint, Login, TlsMode};
+use rqps_model::escape;
 use rqps_text::{ChangedRelation, elsewhere, place_query};
 
 /// So often at most the server is asked whether it is there, however often the lab looks.
 const PING_PAUSE: Duration = Duration::from_millis(500);
+
+/// Errors of statements whose tables, schemas or databases are missing, or closed to the login.
+const ABSENT: [&str; 9] =
+    ["42P01", "42501", "3F000", "1146", "1142", "1143", "1044", "1049", "1046"];
+
+/// Ways out where statements run in the database of the DSN.
+const THEIR_TABLES: &str = "statements use the tables that are in the database of the DSN: name \
+     another database, make the table there or GRANT the right to it, or choose other --steps";
+
+/// The way out where rqps makes the tables of a benchmark.
+const STANDARD_TABLES: &str = "the script sees only the standard tables, which rqps makes in a \
+     place of their own; --set load=none has it use the tables in the database of the DSN";
 
 /// A load of the user's own tables on a server that somebody else runs.
 pub struct VisitorLoad {
@@ -151,6 +164,41 @@ impl External {
             found.join(", "),
             found.iter().rev().collect::<Vec<_>>()
         )))
+    }
+
+    /// Has the server look for the tables of the user's statements, and for the right to them. Beside
+    /// the tables of a benchmark, scripts see no others.
+    ///
+    /// # Errors
+    /// [`DbmsError::Refused`] names the first statement whose tables are missing or closed.
+    pub fn look_at(&self, statements: &[String]) -> Result<(), DbmsError> {
+        let mut login = self.login.clone();
+        if !self.is_visitor() && self.dialect == Dialect::Mysql {
+            login.database.clear();
+        }
+        let names_ours = |sql: &String| self.guest.names.iter().any(|name| sql.contains(name));
+        let mut theirs = statements.iter().filter(|sql| !names_ours(sql)).peekable();
+        if theirs.peek().is_none() {
+            return Ok(());
+        }
+        let mut session = connect(self.dialect, &self.address, &login)
+            .map_err(DbmsError::sql(self.doing("connect to")))?;
+        if !self.is_visitor() && self.dialect == Dialect::Postgres {
+            let hidden = session.run("SET search_path TO ''");
+            hidden.map_err(DbmsError::sql(self.doing("look at the tables of")))?;
+        }
+        for sql in theirs {
+            let Err(error) = session.look_at(sql) else { continue };
+            if error.code().is_some_and(|code| ABSENT.contains(&code)) {
+                let sql = escape::line(sql);
+                return Err(DbmsError::Refused(format!(
+                    "execute `{sql}` on {}: {error}\nhint: {}",
+                    self.address,
+                    if self.is_visitor() { THEIR_TABLES } else { STANDARD_TABLES }
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Looks what the server is, and lets it choose whether sessions are encrypted, where the DSN

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::control::{DbmsError, Interrupt};
-use rqps_model::build::recorded;
+use rqps_model::build::{REDO_LOG, recorded};
 use rqps_model::compatible::CompatibleServer;
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{Address, Login};
@@ -143,11 +143,20 @@ pub(crate) fn server_settings(
     };
     let pair = |row: Vec<Option<String>>| {
         let mut cells = row.into_iter();
-        let name = cells.next()??.to_lowercase();
-        let value = cells.next()??;
-        recorded(dialect).any(|known| known == name).then_some((name, value))
+        Some((cells.next()??.to_lowercase(), cells.next()??))
     };
-    Ok(all.into_iter().filter_map(pair).collect())
+    let mut all: BTreeMap<String, String> = all.into_iter().filter_map(pair).collect();
+    if let (None, Some(bytes)) = (all.get(REDO_LOG), redo_bytes(&all)) {
+        all.insert(REDO_LOG.to_owned(), bytes.to_string());
+    }
+    all.retain(|name, _| recorded(dialect).any(|known| known == name));
+    Ok(all)
+}
+
+/// The bytes of a redo log that has files of one size; MariaDB has one.
+fn redo_bytes(all: &BTreeMap<String, String>) -> Option<u64> {
+    let number = |name: &str| all.get(name)?.parse::<u64>().ok();
+    number("innodb_log_file_size")?.checked_mul(number("innodb_log_files_in_group").unwrap_or(1))
 }
 
 /// Bytes of the name of a compiler: a server may say anything.
@@ -170,6 +179,11 @@ pub trait ControlConnection: Send {
     fn rows(&mut self, sql: &str) -> Result<Vec<ControlRow>, WireError>;
     /// A statement whose rows do not matter.
     fn run(&mut self, sql: &str) -> Result<(), WireError>;
+    /// Has the server look for what a statement without values names, and for the right to it.
+    /// Nothing of it is carried out.
+    fn look_at(&mut self, _sql: &str) -> Result<(), WireError> {
+        Ok(())
+    }
     /// True if the session is encrypted.
     fn is_encrypted(&self) -> bool {
         false
@@ -202,6 +216,13 @@ impl ControlConnection for PostgresClient {
         rows
     }
 
+    fn look_at(&mut self, sql: &str) -> Result<(), WireError> {
+        self.prepare(sql, &[])?;
+        // Rights are asked for when it would begin.
+        let explained = self.prepare(&format!("EXPLAIN {sql}"), &[])?;
+        self.execute(explained, &[]).map(drop)
+    }
+
     fn is_encrypted(&self) -> bool {
         PostgresClient::is_encrypted(self)
     }
@@ -217,6 +238,10 @@ impl ControlConnection for MysqlClient {
         let rows = MysqlClient::rows(self, sql);
         self.set_answer_limit(None);
         rows
+    }
+
+    fn look_at(&mut self, sql: &str) -> Result<(), WireError> {
+        self.prepare(sql, &[]).map(drop)
     }
 
     fn is_encrypted(&self) -> bool {

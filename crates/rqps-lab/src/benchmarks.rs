@@ -17,10 +17,11 @@ use rqps_analysis::{AnalyzeError, Comparison, Extension, VerdictOptions};
 use rqps_driver::DriverPart;
 use rqps_driver::request::RequestBody;
 use rqps_driver::workload::{SetError, at_each_count};
-use rqps_model::benchmark::{BenchmarkParameters, Phase, Step, Workload};
+use rqps_model::benchmark::{BenchmarkParameters, Phase, Step, StepBody, Workload};
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
 use rqps_model::run::{Dataset, ReadSeconds, Run, StepRecord};
+use rqps_model::script::{Fragment, Operation};
 use rqps_report as report;
 use rqps_report::{Document, FamilyReport, ReportOptions, Sections};
 
@@ -93,6 +94,25 @@ fn written(workload: &Workload) -> Vec<String> {
 pub fn may_write(workload: &Workload, step: &Step) -> bool {
     let of_all = step.client_count.as_ref().map(|count| &count.step);
     written(workload).iter().any(|name| *name == step.name || Some(name) == of_all)
+}
+
+/// The statements of a step that it cannot do without, with NULL for each value; none of those that
+/// only a running script knows.
+pub fn statements(step: &Step) -> Vec<String> {
+    let script = match &step.work {
+        StepBody::Script(script) => script,
+        _ => return step.own().map(pgbench::statements).unwrap_or_default(),
+    };
+    let needed = script.events.iter().filter(|event| event.ignore.is_empty());
+    let spelled = |operation: &Operation| {
+        let part = |part: &Fragment| match part {
+            Fragment::Sql(sql) => sql.clone(),
+            Fragment::Literal(_) => "NULL".to_owned(),
+        };
+        operation.fragments.iter().map(part).collect()
+    };
+    let of_events = needed.flat_map(|event| &event.operations).map(spelled);
+    script.init.iter().cloned().chain(of_events).collect()
 }
 
 /// The workload of a preset, and its set of steps.

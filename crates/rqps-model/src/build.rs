@@ -406,9 +406,11 @@ pub fn is_of_durability(name: &str) -> bool {
     POSTGRES_DURABLE.contains(&name) || MYSQL_DURABLE.contains(&name)
 }
 
-const POSTGRES_DURABLE: [&str; 3] = ["fsync", "synchronous_commit", "full_page_writes"];
+const POSTGRES_DURABLE: [&str; 4] =
+    ["fsync", "synchronous_commit", "full_page_writes", "synchronous_standby_names"];
 
-const POSTGRES: [&str; 21] = [
+#[rustfmt::skip]
+const POSTGRES: [&str; 58] = [
     "wal_level",
     "jit",
     "max_parallel_workers_per_gather",
@@ -430,12 +432,40 @@ const POSTGRES: [&str; 21] = [
     "io_method",
     "autovacuum",
     "shared_preload_libraries",
+    // When pages and the log are written.
+    "max_wal_size", "min_wal_size", "checkpoint_timeout", "checkpoint_completion_target",
+    "wal_buffers", "wal_sync_method", "commit_delay", "bgwriter_delay", "bgwriter_lru_maxpages",
+    "backend_flush_after", "autovacuum_vacuum_cost_delay", "autovacuum_vacuum_cost_limit",
+    "huge_pages", "maintenance_work_mem", "max_parallel_maintenance_workers",
+    "max_worker_processes",
+    // What the planner may do.
+    "enable_seqscan", "enable_indexscan", "enable_indexonlyscan", "enable_bitmapscan",
+    "enable_nestloop", "enable_hashjoin", "enable_mergejoin", "enable_hashagg", "enable_sort",
+    "enable_memoize", "enable_partitionwise_join", "cpu_tuple_cost", "cpu_index_tuple_cost",
+    "cpu_operator_cost", "jit_above_cost", "join_collapse_limit", "from_collapse_limit",
+    // What is written down about each statement.
+    "track_io_timing", "log_statement", "log_min_duration_statement", "log_duration",
 ];
 
-const MYSQL_DURABLE: [&str; 4] =
-    ["innodb_flush_log_at_trx_commit", "log_bin", "sync_binlog", "innodb_doublewrite"];
+const MYSQL_DURABLE: [&str; 7] = [
+    "innodb_flush_log_at_trx_commit",
+    "log_bin",
+    "sync_binlog",
+    "innodb_doublewrite",
+    "rocksdb_flush_log_at_trx_commit",
+    "rpl_semi_sync_master_enabled",
+    "rpl_semi_sync_source_enabled",
+];
 
-const MYSQL: [&str; 16] = [
+/// The bytes of the redo log; those of versions and products with a number of files of one size are
+/// their product.
+pub const REDO_LOG: &str = "innodb_redo_log_capacity";
+
+/// The switches of the optimizer in one text.
+pub const OPTIMIZER_SWITCH: &str = "optimizer_switch";
+
+#[rustfmt::skip]
+const MYSQL: [&str; 40] = [
     "innodb_buffer_pool_size",
     "innodb_flush_method",
     "innodb_adaptive_hash_index",
@@ -452,6 +482,17 @@ const MYSQL: [&str; 16] = [
     "binlog_format",
     "performance_schema",
     "default_storage_engine",
+    OPTIMIZER_SWITCH, "eq_range_index_dive_limit",
+    // When pages and the log are written.
+    REDO_LOG, "innodb_log_buffer_size", "innodb_io_capacity", "innodb_io_capacity_max",
+    "innodb_flush_neighbors", "innodb_change_buffering", "innodb_checksum_algorithm",
+    "innodb_thread_concurrency", "innodb_use_native_aio", "rocksdb_block_cache_size",
+    "binlog_row_image", "gtid_mode",
+    // Memory and threads of statements.
+    "sort_buffer_size", "join_buffer_size", "tmp_table_size", "max_heap_table_size",
+    "internal_tmp_mem_storage_engine", "thread_handling",
+    // What is written down about each statement.
+    "general_log", "slow_query_log", "long_query_time", "userstat",
 ];
 
 #[cfg(test)]

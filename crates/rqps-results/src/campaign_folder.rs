@@ -1,6 +1,7 @@
 //! The folder of a campaign, such as a bisection: its log, and one result folder for each
 //! measurement.
 
+use std::fs;
 use std::io::Error;
 use std::path::{Path, PathBuf};
 
@@ -120,8 +121,10 @@ impl<R: Campaign> CampaignFolder<R> {
             if folder.log.request == request {
                 return Ok(folder);
             }
-            let why = format!("it holds a {} of something else", R::NAME);
-            return Err(ResultsError::Occupied { path: path.to_owned(), why });
+            if !folder.is_bare() {
+                let why = format!("it holds a {} of something else", R::NAME);
+                return Err(ResultsError::Occupied { path: path.to_owned(), why });
+            }
         }
         store::create_folder(path)?;
         let log = CampaignLog { format: CAMPAIGN_FORMAT, request, rounds: Vec::new() };
@@ -147,6 +150,14 @@ impl<R: Campaign> CampaignFolder<R> {
             return Err(ResultsError::malformed(&file, 0, None, why));
         }
         Ok(CampaignFolder { path: path.to_owned(), log })
+    }
+
+    /// True if nothing was measured yet, as after a server that did not answer.
+    fn is_bare(&self) -> bool {
+        let only_log = |entry: Result<fs::DirEntry, Error>| {
+            entry.is_ok_and(|entry| entry.file_name() == R::FILE)
+        };
+        fs::read_dir(&self.path).is_ok_and(|mut entries| entries.all(only_log))
     }
 
     /// The folder.
@@ -178,9 +189,26 @@ impl<R: Campaign> CampaignFolder<R> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+
+    #[test]
+    fn a_folder_in_which_nothing_was_measured_takes_another_request() {
+        let folder = tempfile::tempdir().expect("folder");
+        let request = |limit_ms| RateRequest {
+            plan: String::new(),
+            step: "s".to_owned(),
+            metric: "p99_ms".to_owned(),
+            limit_ms,
+            budget_seconds: 9.0,
+        };
+        let create = |limit_ms| RateFolder::create(folder.path(), request(limit_ms));
+        create(5.0).expect("a new folder");
+        create(6.0).expect("another request");
+        assert_eq!(RateFolder::open(folder.path()).expect("log").log().request.limit_ms, 6.0);
+        fs::create_dir(folder.path().join("round-01")).expect("round");
+        let said = create(7.0).expect_err("a round was begun").to_string();
+        assert!(said.contains("of something else"), "{said}");
+    }
 
     #[test]
     fn a_log_with_an_impossible_time_is_refused() {

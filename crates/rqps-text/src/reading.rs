@@ -85,6 +85,20 @@ pub fn effect(dialect: Dialect, sql: &str) -> Effect<'_> {
     }
 }
 
+/// First words of statements that change rows and nothing else.
+const CHANGES: [&str; 6] = ["INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE", "WITH"];
+
+/// True unless a statement makes what a later one could name, or changes what its names mean, as far
+/// as its words tell.
+pub fn keeps_names(dialect: Dialect, sql: &str) -> bool {
+    let words = words(dialect, sql);
+    match effect(dialect, sql) {
+        Effect::Reads(_) => true,
+        Effect::Frames => !words.iter().any(|word| TELLING.contains(&word.as_str())),
+        Effect::Other => words.first().is_some_and(|word| CHANGES.contains(&word.as_str())),
+    }
+}
+
 fn is_executed_comment(sql: &str) -> bool {
     sql.contains("/*!") || sql.contains("/*M!")
 }
@@ -496,6 +510,28 @@ impl<'a> Iterator for Words<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn statements_that_make_something_are_told_from_those_that_only_use_it() {
+        let keeping = [
+            "SELECT 1 FROM t",
+            "INSERT INTO t VALUES (NULL)",
+            "DELETE FROM t",
+            "BEGIN",
+            "WITH a AS (SELECT 1) UPDATE t SET n = 1",
+            "SET work_mem = '64MB'",
+        ];
+        let others = [
+            "CREATE TEMP TABLE t (n int)", "SELECT 1 AS n INTO t", "SET search_path TO a",
+            "SET ROLE b", "CALL make()", "DO $$ $$", "USE other", "DROP TABLE t",
+        ];
+        for sql in keeping {
+            assert!(keeps_names(Dialect::Postgres, sql), "{sql}");
+        }
+        for sql in others {
+            assert!(!keeps_names(Dialect::Postgres, sql), "{sql}");
+        }
+    }
 
     #[test]
     fn only_what_certainly_reads_is_a_read() {

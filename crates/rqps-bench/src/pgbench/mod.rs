@@ -144,6 +144,25 @@ fn may_write(work: &PgbenchWork) -> bool {
         })
 }
 
+/// The statements that carry on with nothing else when they fail, with NULL for each variable that
+/// the command line does not set.
+pub fn statements(work: &PgbenchWork) -> Vec<String> {
+    let mut names = VariableNames::default();
+    let read = |script: &WeightedText| PgbenchProgram::read(&script.text, &mut names).ok();
+    let programs: Vec<PgbenchProgram> = work.scripts.iter().filter_map(read).collect();
+    let spelled = |piece: &SqlPiece| match piece {
+        SqlPiece::Sql(sql) => sql.clone(),
+        SqlPiece::Variable(number) => {
+            let value = work.define.get(&names.all()[*number as usize]);
+            value.cloned().unwrap_or_else(|| "NULL".to_owned())
+        }
+    };
+    let all = programs.iter().flat_map(PgbenchProgram::statements);
+    all.filter(|_| !work.continue_on_error)
+        .map(|sql| sql.pieces.iter().map(spelled).collect())
+        .collect()
+}
+
 /// The name of a step, made of its scripts.
 fn name(step: &PgbenchStep) -> String {
     let of_script = |name: &str| {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
+use crate::benchmarks;
 use crate::lab::execution::ExecutionOptions;
 use crate::lab::progress::Progress;
 use crate::plan::{Interleave, Plan, StepFile};
@@ -14,9 +15,11 @@ use rqps_dbms::{DbmsError, External, Guest, Interrupt, VisitorLoad};
 use rqps_driver::load_changes::{self, LoadChanges};
 use rqps_driver::request::RequestBody;
 use rqps_host::{clock, host};
+use rqps_model::benchmark::Phase;
 use rqps_model::build::{BuildSource, Target};
 use rqps_model::endpoint::Address;
 use rqps_model::units::short_hash;
+use rqps_text::reading;
 use rqps_wire::dsn::Dsn;
 use rqps_wire::password::{self, Known};
 
@@ -55,8 +58,8 @@ fn guest(options: &ExecutionOptions, target: &Target) -> Result<Guest> {
 /// Looks on every server where tables would go, and says it.
 ///
 /// # Errors
-/// A server cannot be reached or does not let rqps in, or something is in the way of the tables of a
-/// target; nothing is touched then on any server.
+/// A server cannot be reached or does not let rqps in, something is in the way of the tables of a
+/// target, or tables of the user's statements are not there; nothing is touched then on any server.
 pub(super) fn survey(options: &ExecutionOptions, progress: &mut Progress<'_>) -> Result<()> {
     let plan = &options.plan;
     check_replace(options)?;
@@ -80,6 +83,8 @@ pub(super) fn survey(options: &ExecutionOptions, progress: &mut Progress<'_>) ->
         };
         match words {
             Ok(words) => {
+                let looked = external.look_at(&statements(plan, target));
+                looked.with_context(|| format!("measure {label}"))?;
                 progress.note(&format!("{label}: {words}"));
                 encrypted.extend(external.is_encrypted().map(|is| (label.clone(), is)));
             }
@@ -96,6 +101,22 @@ pub(super) fn survey(options: &ExecutionOptions, progress: &mut Progress<'_>) ->
         progress.note(&note);
     }
     Ok(())
+}
+
+/// The user's statements, where their tables have to be there before the first block: the plan
+/// loads none of its files, and no statement makes one.
+fn statements(plan: &Plan, target: &Target) -> Vec<String> {
+    if matches!(plan.load_request(target), Some(RequestBody::LoadFiles(_))) {
+        return Vec::new();
+    }
+    let phases = plan.phases(target).unwrap_or_default();
+    let steps = phases.iter().filter_map(|phase| match phase {
+        Phase::Measure(step) => Some(step),
+        _ => None,
+    });
+    let all: Vec<String> = steps.flat_map(|step| benchmarks::statements(step)).collect();
+    let keeps_names = |sql: &String| reading::keeps_names(target.dbms.dialect(), sql);
+    if all.iter().all(keeps_names) { all } else { Vec::new() }
 }
 
 /// The load of the user's own tables on the server of a target; `None` if there is none.

@@ -306,9 +306,15 @@ impl Parts {
             file => Some(PathBuf::from(file)),
         };
         if mode == TlsMode::VerifyCa && roots.is_none() && !may_lack {
-            let why = "needs sslrootcert=FILE: a certificate of any public authority would do, \
-                       for any host; those of the system go with verify-full";
-            return bad("sslmode", word, why);
+            return if postgres {
+                let why = "needs sslrootcert=FILE: a certificate of any public authority would do, \
+                           for any host; those of the system go with verify-full";
+                bad("sslmode", word, why)
+            } else {
+                let why = "needs ssl-ca=FILE: a certificate of any public authority would do, for \
+                           any host; those of the system go with VERIFY_IDENTITY";
+                bad("ssl-mode", "VERIFY_CA", why)
+            };
         }
         if !self.root_certificate.is_empty() && !mode.verifies() && !may_lack {
             let why = "has no use without sslmode=verify-ca or verify-full";

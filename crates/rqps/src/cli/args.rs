@@ -614,7 +614,8 @@ pub(super) struct Folders {
     #[arg(long, value_name = "DIR")]
     pub configs: Option<PathBuf>,
     /// Parent of the temporary folder for data and snapshots. rqps removes it at the end; after
-    /// Ctrl-C it stays, and --resume with the same --work uses it [default: beside the results]
+    /// Ctrl-C it stays: --resume with the same --work uses and removes it, another one leaves it
+    /// there [default: beside the results]
     #[arg(long, value_name = "DIR", env = "RQPS_WORK")]
     pub work: Option<PathBuf>,
     /// Measure although the estimate says that the disk is too small

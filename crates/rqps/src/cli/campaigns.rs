@@ -101,12 +101,27 @@ fn options_of(
     plan: &str,
     out: &Path,
     resumed: Option<Option<&str>>,
-    said: &Folders,
+    (targets, said): (&[String], &Folders),
 ) -> Result<ExecutionOptions> {
     let plan = file::parse(plan).context("use the plan of the folder")?;
+    let plan = with_passwords(plan, targets)?;
     own_workload::check_files(&plan)?;
     own_workload::refuse_programs(&plan)?;
     options(plan.clone(), &plan, out, resumed, said)
+}
+
+/// The plan with the passwords in the words of its targets, which no folder keeps.
+fn with_passwords(plan: Plan, words: &[String]) -> Result<Plan> {
+    let said = words::targets(words)?;
+    let mut draft = plan.draft();
+    for target in &mut draft.targets {
+        let of_server = |other: &&Target| matches!(other.source, BuildSource::Dsn(_));
+        let own = said.iter().find(|other| other.label == target.label).filter(of_server);
+        if let Some(own) = own {
+            target.source = own.source.clone();
+        }
+    }
+    Ok(Plan::build(draft)?)
 }
 
 /// The folder of a new bisection.
@@ -315,7 +330,7 @@ pub(super) fn close_gap_between(words: &GapArgs) -> Result<u8> {
     let out = folder.path().to_owned();
     let resumed = words.resume.as_ref().map(|_| words.allow.as_deref());
     let plan = &folder.log().request.plan;
-    let options = options_of(plan, &out, resumed, &words.folders)?;
+    let options = options_of(plan, &out, resumed, (&words.targets, &words.folders))?;
     let search = |show: &mut dyn FnMut(Event)| close_gap(&options, folder, show);
     let Some(gap) = found("gap", "close the gap", &out, search)? else {
         return Ok(exit::INTERRUPTED);
@@ -431,7 +446,7 @@ pub(super) fn find_rate(words: &FindRateArgs) -> Result<u8> {
     let out = folder.path().to_owned();
     let resumed = words.resume.as_ref().map(|_| words.allow.as_deref());
     let plan = &folder.log().request.plan;
-    let options = options_of(plan, &out, resumed, &words.folders)?;
+    let options = options_of(plan, &out, resumed, (&words.targets, &words.folders))?;
     let search = |show: &mut dyn FnMut(Event)| best_rate::find(&options, folder, show);
     let Some(rates) = found("find-rate", "find the rate", &out, search)? else {
         return Ok(exit::INTERRUPTED);
@@ -588,6 +603,18 @@ pub(super) fn tau(targets: &[Target], said: &Folders, delta: Option<f64>) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_password_in_a_dsn_is_used_although_no_folder_keeps_it() {
+        let words = ["a=postgres://u:secret@h/d".to_owned(), "b=sqlite".to_owned()];
+        let plan = plan_of(&words, &WorkloadArgs::default()).expect("plan");
+        let kept = file::print(&plan).expect("text");
+        assert!(!kept.contains("secret"), "{kept}");
+        let plan = with_passwords(file::parse(&kept).expect("plan"), &words).expect("plan");
+        let source = BuildSource::Dsn("postgres://u:secret@h/d".to_owned());
+        assert_eq!(plan.targets[0].source, source);
+        assert!(with_passwords(plan, &[]).is_ok(), "what is resumed has no words");
+    }
 
     #[test]
     fn limits_are_response_times() {

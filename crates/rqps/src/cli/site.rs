@@ -421,7 +421,8 @@ pub(super) fn print(words: &History) -> Result<u8> {
         bail!(
             "find a ladder in these results: no DBMS has two versions with \
              values of {}; compare several versions first, such as `rqps compare \
-             postgres@12.22.0 postgres@15.10.0 postgres@17.2.0`",
+             postgres@12.22.0 postgres@15.10.0 postgres@17.2.0`\nhint: results of one label on \
+             several days are a history with --by date",
             metric.name()
         );
     }

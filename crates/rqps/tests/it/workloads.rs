@@ -609,3 +609,65 @@ fn a_load_on_a_server_changes_what_the_file_says_and_nothing_else() {
     check_load_on_a_server(test, "mysql@8.0.33", Dbms::Mysql);
     check_load_on_a_server(test, "mariadb@11.4.5", Dbms::Mariadb);
 }
+
+/// Statements on tables that are missing, or closed to the login, and where they are looked for.
+fn check_absent(test: &str, target: &str, dbms: Dbms) {
+    let Some(server) = Theirs::start(test, target, dbms) else { return };
+    server.owner(&["CREATE TABLE item (id INTEGER, n INTEGER)", "INSERT INTO item VALUES (7, 1)"]);
+    let is_postgres = dbms == Dbms::Postgres;
+    let login = if is_postgres { "CREATE ROLE guest LOGIN" } else { "CREATE USER guest@localhost" };
+    server.owner(&[login]);
+    let folder = server.folder.path();
+    let own = |name: &str, statements: &[&str]| {
+        let statements = statements
+            .iter()
+            .map(|sql| format!("[[step.event]]\n[[step.event.statement]]\nsql = \"{sql}\"\n"));
+        let text = "[[step]]\nname = \"look\"\n".to_owned() + &statements.collect::<String>();
+        fs::write(folder.join(name), text).unwrap();
+    };
+    own("absent.toml", &["SELECT n FROM item WHERE id = 7", "UPDATE absent_table SET n = 1"]);
+    own("there.toml", &["SELECT n FROM item WHERE id = 7"]);
+    own("making.toml", &["CREATE TEMPORARY TABLE made (n INTEGER)", "SELECT n FROM made"]);
+    fs::write(folder.join("item.sql"), "SELECT n FROM item WHERE id = 7;\n").unwrap();
+    let compare = |dsn: &str, words: &[&str]| {
+        let mut command = rqps_in(&["compare", dsn], folder);
+        command.args(SHORT).arg("--yes").args(words);
+        command.output().unwrap()
+    };
+    let refused = |dsn: &str, words: &[&str], wanted: [&str; 2]| {
+        let output = compare(dsn, words);
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        for wanted in wanted {
+            assert!(said(&output).contains(wanted), "{wanted}: {}", said(&output));
+        }
+        assert!(!folder.join("out").exists(), "{}", said(&output));
+    };
+    let dsn = server.dsn("a");
+    let absent = ["`UPDATE absent_table SET n = 1`", "the database of the DSN"];
+    refused(&dsn, &["--bench", "sql:absent.toml"], absent);
+    let standard = ["`SELECT n FROM item WHERE id = 7;`", "--set load=none"];
+    refused(&dsn, &["--bench", "pgbench:item.sql"], standard);
+    if is_postgres {
+        let user = dsn.split_once("//").unwrap().1.split_once('@').unwrap().0;
+        let guest = dsn.replace(&format!("//{user}@"), "//guest@");
+        refused(&guest, &["--bench", "sql:there.toml"], ["permission denied", "GRANT"]);
+    }
+    for words in [
+        &["--bench", "sql:there.toml"][..],
+        &["--bench", "sql:making.toml"],
+        &["--bench", "pgbench:item.sql", "--set", "load=none"],
+    ] {
+        let output = compare(&dsn, words);
+        // The second event of one step makes its table again.
+        let is_making = words[1] == "sql:making.toml";
+        assert!(output.status.success() || is_making, "{}", said(&output));
+        assert!(!said(&output).contains("the database of the DSN"), "{}", said(&output));
+        fs::remove_dir_all(folder.join("out")).unwrap();
+    }
+}
+
+#[test]
+fn tables_that_a_server_lacks_are_named_before_the_first_block() {
+    let test = "tables_that_a_server_lacks_are_named_before_the_first_block";
+    check_absent(test, "postgres@17.2.0", Dbms::Postgres);
+}

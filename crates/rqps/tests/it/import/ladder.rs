@@ -117,6 +117,7 @@ fn history_follows_an_order_and_refuses_what_is_not_there() {
     let alone = tempfile::tempdir().unwrap();
     let set = imported(alone.path(), &format!("{}\n", one.join("\n")));
     refused(&["history", &set], "no DBMS has two versions with values of o/s");
+    refused(&["history", &set], "several days are a history with --by date");
 }
 
 /// The line with its first target only.
