@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rqps_import::insert::{raw as ibench_raw, tables as ibench_tables};
+use rqps_import::insert::{histograms as ibench_histograms, tables as ibench_tables};
 use rqps_import::kv::report as dbbench_table;
 use rqps_import::sysbench::{plain as sysbench_output, tables as sysbench_tables};
 use rqps_import::text::Text;
@@ -71,7 +71,6 @@ pub(super) fn sysbench(bytes: &[u8]) {
     for (_, word) in text.lines() {
         assert_eq!(published::decode_tag(word).text, word);
         let _ = (sysbench_tables::file_name(word), ibench_tables::split_size(word));
-        let _ = ibench_raw::file_name(word);
     }
 }
 
@@ -83,10 +82,8 @@ pub(super) fn insert(bytes: &[u8]) {
         let _ = ibench_tables::relative_rows(&table).len();
         table.rows.iter().for_each(|row| drop(ibench_tables::merged(row)));
     }
-    good(text, ibench_raw::parse_histogram(text));
+    good(text, ibench_histograms::parse_histogram(text));
     good(text, ibench_tables::parse_summary(text));
-    good(text, ibench_raw::parse_client(text));
-    good(text, ibench_raw::parse_res(text));
 }
 
 /// Files of db_bench.
@@ -140,13 +137,6 @@ const FOLDERS: [Folder; 5] = [
             ("res.pg/rel.l.i0", samples::REL),
             ("rt.tsv", samples::HISTOGRAMS),
             ("summary.txt", samples::SUMMARY),
-            ("20m.pg1.c5_c4r16/qr1000.L1/o.ib.dop2.1", samples::IB_CLIENT),
-            ("20m.pg1.c5_c4r16/qr1000.L1/o.ib.dop2.2", samples::IB_CLIENT),
-            ("20m.pg1.c5_c4r16/qr1000.L1/o.res.dop2", samples::IB_RES),
-            ("20m.pg1.c5_c4r16/qr1000.L1/o.rt.t.insert", samples::IB_TIMES),
-            ("20m.pg1.c5_c4r16/qr1000.L1/o.vm.dop2", samples::SB_VM),
-            ("20m.pg1.c5_c4r16/qr1000.L1/o.io.dop2", samples::SB_IO),
-            ("20m.pg1.c5_c4r16/l.i0/o.ib.dop1.1", samples::IB_CLIENT_2021),
         ],
     ),
     (

@@ -1,7 +1,6 @@
-//! Importers of published Insert Benchmark tables and raw files.
+//! Importers of published Insert Benchmark tables.
 
-pub mod raw;
-pub(crate) mod record;
+pub mod histograms;
 pub mod tables;
 pub(crate) mod taker;
 
@@ -14,8 +13,7 @@ use super::published::{self, Check, Published, PublishedRun, add_file};
 use super::text::Text;
 use super::unnamed;
 pub use FORMAT as MYTOOLS;
-use raw::{HistogramRow, RawInsertStep};
-use record::Reading;
+use histograms::HistogramRow;
 use rqps_bench_insert::analyze::rules::{self as rules, Shade, Throughput};
 use rqps_model::metric::Metric;
 use rqps_stats::summary::follows;
@@ -25,10 +23,10 @@ use tables::{
 };
 use taker::{Taker, WORD};
 
-// Importer `ibench-mytools`: combines the tables of the Insert Benchmark's perf reports and the
-// raw files behind them, and checks them against each other.
+// Importer `ibench-mytools`: combines the tables of the Insert Benchmark's perf reports, and
+// checks them against each other.
 
-/// The importer of published tables and raw files.
+/// The importer of published tables.
 pub const FORMAT: ImportFormat =
     ImportFormat { word: WORD, read: |paths, options| read(&unnamed(paths)?, options) };
 
@@ -60,7 +58,6 @@ fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published> {
             taker.take(text, row)?;
         }
     }
-    taker.take_raw(&sources.raw, options);
     for (text, tables) in &sources.summaries {
         for table in tables {
             taker.take_summary(text, table)?;
@@ -101,58 +98,6 @@ fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published> {
 }
 
 impl Taker {
-    /// Takes steps of one size and one number of clients, after the tables, whose numbers take
-    /// precedence.
-    fn take_raw(&mut self, raw: &[RawInsertStep], options: &ImportOptions) {
-        let of_tables = !self.published.runs.is_empty();
-        // All runs have the published error of vmstat's means, or none has, so that ratios are
-        // right.
-        let corrected = !options.compat && !of_tables && raw.iter().all(|raw| raw.vm.is_some());
-        let mut taken: Option<u32> = None;
-        for raw in raw {
-            let (size, label) = match self.sizes.label(raw.size.clone(), &raw.target) {
-                Ok(taken) => taken,
-                Err(why) => {
-                    self.published.left(&raw.folder, why);
-                    continue;
-                }
-            };
-            let clients = *taken.get_or_insert(raw.clients);
-            if clients != raw.clients {
-                let what = format!(
-                    "{} with {} clients: this import uses {clients} clients; import these \
-                     separately",
-                    raw.step, raw.clients
-                );
-                self.published.left(&raw.folder, what);
-                continue;
-            }
-            self.clients = Some(clients);
-            let machine = published::decode_tag(&raw.target).machine;
-            let cpus = options.cpus.or(machine.map(|(cores, _)| cores));
-            let size = size.as_deref();
-            let mut record = self.step(&label, size, &raw.step).clone();
-            let reading = Reading { options, cpus, corrected };
-            record::fill(&mut record, raw, reading, &mut self.published);
-            *self.step(&label, size, &raw.step) = record;
-        }
-        let Some(clients) = taken else { return };
-        let mut note = |what: String| self.published.note("raw files", what);
-        if clients > 1 {
-            note(format!(
-                "rqps adds the seconds of {clients} clients by each client's own clock, although \
-                 they started at different times"
-            ));
-        }
-        if !corrected && !options.compat && raw.iter().any(|raw| raw.vm.is_some()) {
-            note(
-                "CPU and context switches use the published scripts' counts, about 4.5 % too low, \
-                 because the files lack samples for some of them; ratios are not affected"
-                    .to_owned(),
-            );
-        }
-    }
-
     /// Puts longest times into the metrics, and all rows into the logs of their targets.
     fn take_histograms(&mut self, sources: &InsertSources) {
         for (text, rows) in &sources.histograms {
@@ -205,7 +150,7 @@ impl Taker {
         let line = format!("{step}\t{op}\t{}\t{}\n", row.cells.join("\t"), row.max);
         let run = &mut self.published.runs[place];
         if !run.logs.iter().any(|(name, _)| name == RESPONSE_TIMES) {
-            let heads = raw::BUCKETS.join("\t");
+            let heads = histograms::BUCKETS.join("\t");
             run.log(RESPONSE_TIMES, &format!("step\top\t{heads}\tmax_s\n"));
         }
         run.log(RESPONSE_TIMES, &line);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::raw::{self, HistogramRow, RawInsertStep};
+use super::histograms::{HistogramRow, is_histogram, parse_histogram};
 use crate::cells::{Cells, Fault, is_word, number, parse_number, shown};
 use crate::format::{ImportError, ImportOptions, Notice, NoticeKind, Result};
 use crate::text::{Leftovers, METRICS_MAX, Row, Text, names};
@@ -365,7 +365,7 @@ pub fn parse_summary(text: &Text) -> Result<Vec<SummaryTable>> {
 /// The sizes of all rows, and the chosen ones.
 #[derive(Debug, Default)]
 pub(crate) struct Sizes {
-    /// Targets by size, from tables and raw files.
+    /// Targets by size.
     targets: BTreeMap<String, BTreeSet<String>>,
     /// Chosen sizes; empty if no size is known.
     taken: BTreeSet<String>,
@@ -397,9 +397,6 @@ impl Sizes {
             for row in &table.rows {
                 add(size_of(&row.tag, text.path()), split_size(&row.tag).1, text.path());
             }
-        }
-        for raw in &sources.raw {
-            add(raw.size.clone(), &raw.target, &raw.folder);
         }
         let of_tables = tables_have_sizes(sources);
         if !of_tables {
@@ -468,14 +465,13 @@ impl Sizes {
     }
 }
 
-/// True if a table of metrics or a raw file tells its size. A summary covers several reports, so
+/// True if a table of metrics tells its size. A summary covers several reports, so
 /// its sizes count only if nothing else tells one.
 fn tables_have_sizes(sources: &InsertSources) -> bool {
     let tables = sources.sums.iter().chain(&sources.tables).chain(&sources.merged);
     let mut tables = tables.chain(&sources.relative);
     tables
         .any(|(text, table)| table.rows.iter().any(|row| size_of(&row.tag, text.path()).is_some()))
-        || sources.raw.iter().any(|raw| raw.size.is_some())
 }
 
 /// `20m` of the tag `20m.my5649.cy8`, the file `24_03_17.30m.metrics.tsv` or its folders.
@@ -528,8 +524,6 @@ pub(crate) struct InsertSources {
     pub histograms: Vec<(Text, Vec<HistogramRow>)>,
     /// Summary tables with colours.
     pub summaries: Vec<(Text, Vec<SummaryTable>)>,
-    /// Steps of targets from raw files.
-    pub raw: Vec<RawInsertStep>,
     /// Files that were left out.
     pub notices: Vec<Notice>,
 }
@@ -537,12 +531,12 @@ pub(crate) struct InsertSources {
 impl InsertSources {
     /// True if the files have ratios of rates but no rates.
     pub(crate) fn only_ratios(&self) -> bool {
-        let rates = self.sums.len() + self.tables.len() + self.merged.len() + self.raw.len();
+        let rates = self.sums.len() + self.tables.len() + self.merged.len();
         let tables = self.summaries.iter().flat_map(|(_, tables)| tables);
         rates == 0 && tables.into_iter().all(|table| table.kind == SummaryKind::Relative)
     }
 
-    /// Counts the cells of all tables; raw files are not tables.
+    /// Counts the cells of all tables.
     pub(crate) fn count_cells(&self, cells: &mut Cells) {
         let tables = self.sums.iter().chain(&self.tables).chain(&self.merged);
         for (text, table) in tables.chain(&self.relative) {
@@ -563,7 +557,7 @@ impl InsertSources {
 
     fn count(&self) -> usize {
         let tables = self.sums.len() + self.tables.len() + self.merged.len() + self.relative.len();
-        tables + self.histograms.len() + self.summaries.len() + self.raw.len()
+        tables + self.histograms.len() + self.summaries.len()
     }
 }
 
@@ -578,18 +572,10 @@ pub(crate) fn find(paths: &[PathBuf], steps: &[String]) -> Result<InsertSources>
     for path in paths {
         let before = sources.count();
         if path.is_dir() {
-            if raw::is_step(path)? {
-                // A step named alone belongs to the target of the folder above.
-                let above = fs::canonicalize(path).map_err(ImportError::io(path))?;
-                let above = above.parent().unwrap_or(Path::new("/"));
-                let own = std::slice::from_ref(path);
-                sources.raw.extend(raw::read_raw(above, own, &mut sources.notices)?);
-            } else if !take_target(path, &mut sources)? {
-                take_folder(path, steps, &mut sources)?;
-            }
+            take_folder(path, steps, &mut sources)?;
             if sources.count() == before {
-                let why = "it holds no rows of metrics (header `ips qps … tag`), no histogram, no \
-                           summary, and no step with a client's output (o.ib.dopN.K)";
+                let why = "it holds no rows of metrics (header `ips qps … tag`), no histogram and \
+                           no summary";
                 return Err(ImportError::foreign(path, why));
             }
         } else if !take_text(Text::read(path)?, steps, &mut sources)? {
@@ -601,13 +587,6 @@ pub(crate) fn find(paths: &[PathBuf], steps: &[String]) -> Result<InsertSources>
     Ok(sources)
 }
 
-/// False if the folder has no steps.
-fn take_target(folder: &Path, sources: &mut InsertSources) -> Result<bool> {
-    let steps = raw::steps_of(folder)?;
-    sources.raw.extend(raw::read_raw(folder, &steps, &mut sources.notices)?);
-    Ok(!steps.is_empty())
-}
-
 fn take_folder(folder: &Path, steps: &[String], sources: &mut InsertSources) -> Result<()> {
     let mut left = Leftovers::default();
     for name in names(folder)? {
@@ -615,9 +594,9 @@ fn take_folder(folder: &Path, steps: &[String], sources: &mut InsertSources) -> 
         if path.is_dir() {
             // Folders that the report's scripts make beside the sums.
             let of_report = ["res.", "rt.", "sum."].iter().any(|prefix| name.starts_with(prefix));
-            if of_report || raw::is_of_clients(&name) {
+            if of_report {
                 take_folder(&path, steps, sources)?;
-            } else if !take_target(&path, sources)? {
+            } else {
                 let text = "a folder: import it separately if it holds results".to_owned();
                 sources.notices.push(Notice::of(NoticeKind::Left, &path, text));
             }
@@ -631,8 +610,8 @@ fn take_folder(folder: &Path, steps: &[String], sources: &mut InsertSources) -> 
 
 /// False if the text has no known form.
 fn take_text(text: Text, steps: &[String], sources: &mut InsertSources) -> Result<bool> {
-    if raw::is_histogram(&text) {
-        let mut rows = raw::parse_histogram(&text)?;
+    if is_histogram(&text) {
+        let mut rows = parse_histogram(&text)?;
         let (step, op) = step_and_op(text.path());
         for row in &mut rows {
             row.step = row.step.take().or_else(|| step.clone());

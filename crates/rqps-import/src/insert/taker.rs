@@ -127,7 +127,7 @@ impl Taker {
                 Err(place.text.malformed(place.line, why))
             }
             None => {
-                let what = format!("{what} in the raw files; imported the raw value");
+                let what = format!("{what} as the baseline; imported the baseline's value");
                 self.published.mismatch(place.text.path(), place.line, what);
                 Ok(Kept::Compared)
             }

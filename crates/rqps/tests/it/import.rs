@@ -296,168 +296,17 @@ fn the_insert_benchmark_comes_out_as_published() {
     assert!((ratio - 0.8).abs() < 1e-12, "{ratio}");
 }
 
-const IB_TARGET: &str = "my8033_rel.cz_c4r16";
-
-/// Files of two steps of two clients as the Insert Benchmark leaves them. `change` makes one of
-/// them another.
-fn raw_ibench(change: (&str, &str)) -> tempfile::TempDir {
-    let files = [
-        ("l.i0/o.ib.dop2.1", samples::IB_CLIENT_2021),
-        ("l.i0/o.ib.dop2.2", samples::IB_CLIENT_2021),
-        ("q.L1.ips1000/o.ib.dop2.1", samples::IB_CLIENT),
-        ("q.L1.ips1000/o.ib.dop2.2", samples::IB_CLIENT),
-        ("q.L1.ips1000/o.res.dop2", samples::IB_RES),
-        ("q.L1.ips1000/o.rt.t.insert", samples::IB_TIMES),
-        ("q.L1.ips1000/o.vm.dop2", samples::SB_VM),
-        ("q.L1.ips1000/o.io.dop2", samples::SB_IO),
-        ("l.i0/o.vm.dop2", samples::SB_VM),
-        ("q.L1.ips1000/o.top.dop2", "top\n"),
-        ("my.cnf", "[mysqld]\n"),
-    ];
-    let folder = folder(&[]);
-    let target = folder.path().join("2u.1tno").join(format!("1m.{IB_TARGET}"));
-    for (name, content) in files {
-        let path = target.join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let content = if name == change.0 { change.1 } else { content };
-        std::fs::write(path, content).unwrap();
-    }
-    folder
-}
-
 #[test]
-fn raw_files_of_clients_become_steps_with_their_seconds() {
-    let folder = raw_ibench(("", ""));
+fn folders_of_raw_files_are_left_out_by_name() {
+    let folder = folder(&[("o.sum.t", samples::O_SUM)]);
+    std::fs::create_dir_all(folder.path().join("20m.pg1.c5/l.i0")).unwrap();
+    std::fs::write(folder.path().join("20m.pg1.c5/l.i0/o.ib.dop1.1"), "Done\n").unwrap();
     let published = read(insert::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
-    assert_eq!(texts(&published, NoticeKind::Mismatch), [""; 0]);
-    // Two clients, inserts and deletes, 12 intervals; and two clients of 3 without deletes.
-    assert_eq!(check(&published, "rates of intervals"), (2 * 2 * 12 + 2 * 3, 2 * 2 * 12 + 2 * 3));
-    assert_eq!(check(&published, "means of o.res"), (2, 2));
-    assert_eq!(check(&published, "classes of response times"), (10, 10));
-    let steps: Vec<&str> = published.runs[0].steps.iter().map(|step| step.name.as_str()).collect();
-    assert_eq!(steps, ["l.i0", "q1000.1"]);
-    let workload = &published.runs[0].record.workload;
-    assert_eq!((workload.clients, workload.rows), (2, 1_000_000));
-    let of = |metric| value(&published, IB_TARGET, "q1000.1", metric);
-    assert_eq!((of(Metric::Rate), of(Metric::InsertRate)), (Some(2400.0), Some(2000.0)));
-    assert_eq!(of(Metric::DeleteRate), Some(2000.0));
-    assert_eq!((of(Metric::InsertMax), of(Metric::DeleteMax)), (Some(1050.0), Some(1020.0)));
-    assert_eq!(of(Metric::Max), Some(0.912));
-    assert_eq!((of(Metric::DatabaseSize), of(Metric::DataSize)), (Some(1.3), Some(2560.0)));
-    // (4000 + 6000) / 2 samples; (40 + 44) / 2 % of 4 CPUs at 2400 queries/s.
-    assert_eq!(of(Metric::ContextSwitchesPerSecond), Some(5000.0));
-    assert_eq!((of(Metric::CpuBusy), of(Metric::HostCpuPerOp)), (Some(42.0), Some(700.0)));
-    assert_eq!(
-        (of(Metric::DiskReadsPerSecond), of(Metric::WritesPerInsert)),
-        (Some(200.0), Some(0.03))
-    );
-    let load = |metric| value(&published, IB_TARGET, "l.i0", metric);
-    // Without a summary: rows of both by the clock of the longest.
-    assert_eq!(load(Metric::Rate), Some(200_000.0 / 2.2));
-    let of_step = |place: usize| &published.runs[0].steps[place];
-    let (load, queries) = (of_step(0), of_step(1));
-    assert_eq!(load.per_second, [100_000.0, 80_000.0], "what is left of a second is no second");
-    let series = &queries.outcome.series;
-    assert_eq!(series["inserts"][5..8], [2000.0, 0.0, 4000.0]);
-    assert_eq!(series["inserts_max_us"][5..8], [2006.0, 0.0, 1_050_000.0]);
-    assert_eq!((series["deletes"].len(), queries.per_second.len()), (12, 12));
-    assert_eq!(queries.outcome.buckets["inserts"], [0, 200, 278, 0, 0, 0, 0, 2, 0, 0]);
-    let logs = &published.runs[0].logs;
-    assert!(logs.iter().all(|(_, text)| !text.contains("secret")), "{logs:?}");
     let left = texts(&published, NoticeKind::Left).join("\n");
-    for part in ["lines of unknown form: 4", "1 o.top", "no steps: my.cnf"] {
-        assert!(left.contains(part), "{part}: {left}");
-    }
-    let comparison = compared(insert::MYTOOLS, &published);
-    let step = comparison.steps.iter().find(|step| step.name == "q1000.1").unwrap();
-    assert_eq!(step.targets[0].absolute(Metric::StalledSeconds), Some(1.0));
-    // By the rule of the reports, on the seconds of both clients.
-    assert_eq!(step.targets[0].absolute(Metric::SecondsP50), Some(2400.0));
-    assert_eq!(step.targets[0].absolute(Metric::InsertP99), None, "classes know no quantile");
-    let text = render(&comparison, Form::Text);
-    for part in ["unknown + 6 s", "256us", "1.050"] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
-    let options = ImportOptions { compat: true, ..ImportOptions::default() };
-    let compat = read(insert::MYTOOLS, &[folder.path()], &options).unwrap();
-    let of = |metric| value(&compat, IB_TARGET, "q1000.1", metric);
-    assert_eq!((of(Metric::CpuBusy), of(Metric::SecondsP50)), (Some(27.5), Some(1200.0)));
-}
-
-/// The first target lacks what the second begins with.
-#[test]
-fn steps_keep_their_order_where_a_target_lacks_some() {
-    let folder = raw_ibench(("", ""));
-    let targets = folder.path().join("2u.1tno");
-    let first = targets.join("1m.my5649_rel.cz_c4r16/q.L1.ips1000");
-    std::fs::create_dir_all(&first).unwrap();
-    for client in [1, 2] {
-        std::fs::write(first.join(format!("o.ib.dop2.{client}")), samples::IB_CLIENT).unwrap();
-    }
-    let published = read(insert::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
-    assert_eq!(published.runs[0].record.key.label, "my5649_rel.cz_c4r16");
-    let comparison = compared(insert::MYTOOLS, &published);
-    let names: Vec<&str> = comparison.steps.iter().map(|step| step.name.as_str()).collect();
-    assert_eq!(names, ["l.i0", "q1000.1"]);
-}
-
-#[test]
-fn a_step_or_a_target_is_taken_by_itself() {
-    let folder = raw_ibench(("", ""));
-    let target = folder.path().join("2u.1tno").join(format!("1m.{IB_TARGET}"));
-    let steps = |path: &Path| -> usize {
-        let published = read(insert::MYTOOLS, &[path], &ImportOptions::default()).unwrap();
-        assert_eq!(published.runs[0].record.key.label, IB_TARGET);
-        published.runs[0].steps.len()
-    };
-    assert_eq!((steps(&target), steps(&target.join("l.i0"))), (2, 1));
-}
-
-#[test]
-fn a_client_that_died_fails_its_step() {
-    let failed = |change: (&str, &str), why: &str| {
-        let folder = raw_ibench(change);
-        let published = read(insert::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
-        let step = &published.runs[0].steps[1];
-        let Status::Failed(text) = &step.status else { panic!("{:?}", step.status) };
-        assert!(text.contains(why), "{text}");
-        let left = texts(&published, NoticeKind::Left).join("\n");
-        assert!(left.contains(why), "{left}");
-        assert!(matches!(published.runs[0].steps[0].status, Status::Complete));
-    };
-    let cut: String = samples::IB_CLIENT.lines().take(9).map(|line| format!("{line}\n")).collect();
-    failed(("q.L1.ips1000/o.ib.dop2.2", &cut), "client 2 died, or its output is truncated");
-    let folder = raw_ibench(("", ""));
-    let target = folder.path().join("2u.1tno").join(format!("1m.{IB_TARGET}"));
-    std::fs::remove_file(target.join("q.L1.ips1000/o.ib.dop2.1")).unwrap();
-    let published = read(insert::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
-    let status = &published.runs[0].steps[1].status;
-    assert!(format!("{status:?}").contains("output of client 1 of 2 is missing"), "{status:?}");
-}
-
-#[test]
-fn damage_of_a_raw_file_is_told_with_its_line() {
-    let refused = |name: &str, content: &str, why: &str| {
-        let folder = raw_ibench((name, content));
-        let fault = read(insert::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap_err();
-        let fault = fault.to_string();
-        assert!(fault.contains(name) && fault.contains(why), "{fault}");
-    };
-    let client = "q.L1.ips1000/o.ib.dop2.1";
-    refused(client, &samples::IB_CLIENT.replace("\t1050000\t", "\t"), "line 11: 16 cells for 17");
-    refused(client, "hello\n", "line 1: the file ends here, before the header");
-    refused(
-        "q.L1.ips1000/o.res.dop2",
-        &samples::IB_RES.replace("2 proc", "3 proc"),
-        "line 1: 3 proc",
-    );
-    refused("q.L1.ips1000/o.vm.dop2", "1 2 3\n", "line 1: numbers before");
-    // What numbers say of each other is told, and does not stop the import.
-    let wrong = samples::IB_CLIENT.replace("8.0\t2000\t", "8.0\t3000\t");
-    let folder = raw_ibench((client, &wrong));
-    let published = read(insert::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
-    let told = texts(&published, NoticeKind::Mismatch);
-    assert!(told.len() == 1 && told[0].contains("line 11: mismatch: i_ips is 3000"), "{told:?}");
+    assert!(left.contains("20m.pg1.c5: not imported: a folder: import it"), "{left}");
+    let alone = folder.path().join("20m.pg1.c5/l.i0");
+    let fault = read(insert::MYTOOLS, &[&alone], &ImportOptions::default()).unwrap_err();
+    assert!(fault.to_string().contains("no rows of metrics"), "{fault}");
 }
 
 #[test]

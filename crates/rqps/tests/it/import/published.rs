@@ -316,7 +316,7 @@ fn throughput_of_november_2021_is_that_of_the_metrics() {
 fn response_times_of_november_2021_add_up() {
     let Some(folder) = fixtures("response_times", "insert") else { return };
     let rows = text(&folder.join("21_11_30.rt_histograms.tsv"));
-    let rows = insert::raw::parse_histogram(&rows).unwrap();
+    let rows = insert::histograms::parse_histogram(&rows).unwrap();
     assert_eq!(rows.len(), 101);
     let bounds = [0.0, 0.000_256, 0.001, 0.004, 0.016, 0.064, 0.256, 1.0, 4.0, 16.0];
     for row in &rows {

@@ -23,18 +23,6 @@ pub(crate) const SB_MET: &str = include_str!("../../data/import/sb_met.txt");
 
 pub(crate) const O_SUM: &str = include_str!("../../data/import/o_sum.txt");
 
-/// One of two clients of a query step of 12 s, with a stall in the seventh.
-pub(crate) const IB_CLIENT: &str = include_str!("../../data/import/ib_client.txt");
-
-/// The form of 2021, of a step that loads.
-pub(crate) const IB_CLIENT_2021: &str = include_str!("../../data/import/ib_client_2021.txt");
-
-/// The summary of the query step; its vmstat and iostat are those of sysbench above.
-pub(crate) const IB_RES: &str = include_str!("../../data/import/ib_res.txt");
-
-/// Response times of its inserts.
-pub(crate) const IB_TIMES: &str = include_str!("../../data/import/ib_times.txt");
-
 pub(crate) const MRG: &str = include_str!("../../data/import/mrg.txt");
 
 pub(crate) const REL: &str = include_str!("../../data/import/rel.txt");
