@@ -530,7 +530,7 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rqps_model::compatible::COMPATIBLE;
+    use rqps_model::compatible::servers;
 
     #[test]
     fn a_server_on_which_rqps_makes_no_tables_is_refused_before_anything_is_made() {
@@ -550,7 +550,7 @@ mod tests {
         let (login, interrupt) = (Login::default(), Interrupt::default());
         let server = external(Dialect::Postgres, address, login, guest, interrupt);
         let mut server = server.expect("a server");
-        server.compatible = Some(COMPATIBLE.iter().find(|row| row.name == "Aurora DSQL"));
+        server.compatible = Some(servers().iter().find(|row| row.name == "Aurora DSQL"));
         let error = server.survey().expect_err("refused").to_string();
         assert!(error.starts_with("make tables on Aurora DSQL: it has no sequences"), "{error}");
         assert!(error.contains("hint: measure statements"), "{error}");

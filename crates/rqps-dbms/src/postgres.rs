@@ -569,7 +569,7 @@ mod tests {
     use super::*;
     use crate::control::Interrupt;
     use crate::sql_server::ControlRow;
-    use rqps_model::compatible::{COMPATIBLE, CompatibleServer};
+    use rqps_model::compatible::{CompatibleServer, servers};
 
     /// A server that writes down what is said to it.
     struct Listener(Arc<Mutex<Vec<String>>>);
@@ -607,7 +607,7 @@ mod tests {
 
     #[test]
     fn a_compatible_server_without_vacuum_is_analyzed() {
-        let cockroach = COMPATIBLE.iter().find(|row| row.name == "CockroachDB");
+        let cockroach = servers().iter().find(|row| row.name == "CockroachDB");
         let said_to_it = said(cockroach);
         assert_eq!(said_to_it, ["ANALYZE sbtest1"]);
         let usual = said(None);

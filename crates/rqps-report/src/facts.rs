@@ -433,7 +433,7 @@ pub(crate) fn terms_section(comparison: &Comparison) -> Option<Section> {
     let mut labels: BTreeMap<&str, (&Terms, Vec<&str>)> = BTreeMap::new();
     for target in &comparison.targets {
         if let Some(terms) = of_target(target) {
-            labels.entry(terms.vendor).or_insert((terms, Vec::new())).1.push(&target.label);
+            labels.entry(&terms.vendor).or_insert((terms, Vec::new())).1.push(&target.label);
         }
     }
     if labels.is_empty() {
@@ -462,7 +462,7 @@ fn of_target(target: &TargetFacts) -> Option<&'static Terms> {
     let place = dsn.split("//").nth(1)?.split(['/', '?']).next()?;
     let host = place.rsplit('@').next()?.split(':').next()?;
     let of_version = |reported: &str| match CompatibleServer::of_reported(reported) {
-        Some(server) => Terms::of_vendor(server.vendor),
+        Some(server) => Terms::of_vendor(&server.vendor),
         None if wanted.dbms.dialect() == Dialect::Mysql => Terms::of_mysql(reported),
         None => None,
     };
@@ -500,7 +500,7 @@ mod tests {
         };
         let facts =
             TargetFacts { target: Some(target), manifests: vec![manifest], ..TargetFacts::of("a") };
-        of_target(&facts).map(|terms| terms.vendor)
+        of_target(&facts).map(|terms| terms.vendor.as_str())
     }
 
     #[test]

@@ -16,7 +16,7 @@ use rqps_builds::{Cache, ObtainError, PackageClients, Reason, Said};
 use rqps_lab::lab::{self, Event};
 use rqps_lab::plan::words;
 use rqps_model::build::{Build, BuildSource, Dbms, Target};
-use rqps_model::compatible::{NO_ADVICE, OPEN_SOURCE, TERMS};
+use rqps_model::compatible::{NO_ADVICE, OPEN_SOURCE, terms};
 use rqps_model::{safe_path, units};
 use rqps_report::terms_sentence;
 use rqps_results as results;
@@ -76,7 +76,7 @@ fn list_terms(dbms: Option<Dbms>) {
     out!("\nTerms of publication\n{OPEN_SOURCE}");
     if dbms.is_none_or(|dbms| dbms.dialect().spec().server.is_some()) {
         out!("Services that a DSN reaches:");
-        for terms in &TERMS {
+        for terms in terms() {
             out!("- {}", terms_sentence(terms));
         }
     }
