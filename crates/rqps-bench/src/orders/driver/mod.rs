@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use self::inputs::{OrdersCalls, OrdersSource, TransactionKind};
 use self::rows::rows_of;
 use self::statements::OrdersStatements;
-use crate::orders::{TABLES, shape};
+use crate::orders::{shape, tables};
 use rqps_driver::Stop;
 use rqps_driver::attempt::{ClientEvent, StatementError, Tally};
 use rqps_driver::clock::SECOND;
@@ -39,24 +39,21 @@ pub(crate) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) 
         shape(workload).map_or((1, 0), |shape| (shape.warehouses, shape.partitions));
     let has_procedures = shape(workload).is_some_and(|shape| shape.procedures);
     let drop = |table: &str| format!("DROP TABLE IF EXISTS {table}");
-    let mut setup: Vec<String> = TABLES.iter().map(|table| drop(table.name)).collect();
-    setup.extend(TABLES.iter().flat_map(|table| table.create(dialect, engine, partitions)));
+    let mut setup: Vec<String> = tables().iter().map(|table| drop(&table.name)).collect();
+    setup.extend(tables().iter().flat_map(|table| table.create(dialect, engine, partitions)));
     if has_procedures {
         setup.extend(inputs::create(dialect));
     }
-    let mut finish: Vec<Vec<String>> = TABLES.iter().map(|table| table.finish(dialect)).collect();
+    let mut finish: Vec<Vec<String>> = tables().iter().map(|table| table.finish(dialect)).collect();
     // The largest table first.
     finish.reverse();
     let task = PartLoad {
         rows_of: "orders".to_owned(),
         shape: warehouses.into(),
         setup,
-        tables: TABLES
+        tables: tables()
             .iter()
-            .map(|table| PartTable {
-                name: table.name.to_owned(),
-                columns: table.columns.iter().map(|(name, _)| (*name).to_owned()).collect(),
-            })
+            .map(|table| PartTable { name: table.name.clone(), columns: table.column_names() })
             .collect(),
         parts: 1 + warehouses,
         rows: workload.rows,

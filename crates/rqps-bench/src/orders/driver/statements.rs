@@ -1,5 +1,7 @@
 //! The five transactions as statements of the client, prepared once per session.
 
+use std::sync::LazyLock;
+
 use crate::orders::DISTRICTS;
 use crate::orders::driver::inputs::{TransactionInputs, TransactionKind};
 use crate::orders::driver::rows::decimal;
@@ -48,8 +50,8 @@ impl OrdersStatements {
         session: &mut Connection,
     ) -> Result<OrdersStatements, String> {
         let mut prepared = Vec::with_capacity(STOCK + DISTRICTS as usize);
-        for (name, types, sql) in SQL {
-            prepared.push(prepare_one(dialect, (name, types, sql), session)?);
+        for one in STATEMENTS.iter() {
+            prepared.push(prepare_one(dialect, (one.name, one.types, &one.sql), session)?);
         }
         for district in 1..=DISTRICTS {
             let sql = format!(
@@ -173,7 +175,7 @@ pub(super) fn failed(kind: &str, error: WireError) -> StatementError {
 
 /// The name of a statement for messages.
 fn name_of(statement: usize) -> &'static str {
-    SQL.get(statement).map_or("the stock of an item", |(name, ..)| name)
+    STATEMENTS.get(statement).map_or("the stock of an item", |statement| statement.name)
 }
 
 /// A whole number as a value.
@@ -403,164 +405,24 @@ fn about_customer(text: &mut Vec<u8>, inputs: &TransactionInputs, customer: i64,
 
 // The statements of the transactions.
 
-/// Statements by number: name, types of the placeholders (`i` whole number, `t` text), SQL.
-/// `{lock}` locks the read rows if the dialect can.
-pub(super) const SQL: [(&str, &str, &str); 29] = [
-    (
-        "the customer of a new order",
-        "iiii",
-        "SELECT c_discount, c_last, c_credit, w_tax FROM customer, warehouse \
-         WHERE w_id = ? AND c_w_id = ? AND c_d_id = ? AND c_id = ?",
-    ),
-    (
-        "the number of a new order",
-        "ii",
-        "SELECT d_next_o_id, d_tax FROM district WHERE d_w_id = ? AND d_id = ?{lock}",
-    ),
-    (
-        "the next number",
-        "ii",
-        "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = ? AND d_id = ?",
-    ),
-    (
-        "an order",
-        "iiiiii",
-        "INSERT INTO orders (o_w_id, o_d_id, o_id, o_c_id, o_entry_d, o_carrier_id, o_ol_cnt, \
-         o_all_local) VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP, NULL, ?, ?)",
-    ),
-    ("a new order", "iii", "INSERT INTO new_order (no_w_id, no_d_id, no_o_id) VALUES (?, ?, ?)"),
-    ("an item", "i", "SELECT i_price, i_name, i_data FROM item WHERE i_id = ?"),
-    (
-        "less in stock",
-        "iiiii",
-        "UPDATE stock SET s_quantity = ?, s_ytd = s_ytd + ?, s_order_cnt = s_order_cnt + 1, \
-         s_remote_cnt = s_remote_cnt + ? WHERE s_w_id = ? AND s_i_id = ?",
-    ),
-    (
-        "an order line",
-        "iiiiiiitt",
-        "INSERT INTO order_line (ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, \
-         ol_delivery_d, ol_quantity, ol_amount, ol_dist_info) \
-         VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, ?)",
-    ),
-    ("the year of a warehouse", "ii", "UPDATE warehouse SET w_ytd = w_ytd + ? WHERE w_id = ?"),
-    (
-        "a warehouse",
-        "i",
-        "SELECT w_name, w_street_1, w_street_2, w_city, w_state, w_zip FROM warehouse \
-         WHERE w_id = ?",
-    ),
-    (
-        "the year of a district",
-        "iii",
-        "UPDATE district SET d_ytd = d_ytd + ? WHERE d_w_id = ? AND d_id = ?",
-    ),
-    (
-        "a district",
-        "ii",
-        "SELECT d_name, d_street_1, d_street_2, d_city, d_state, d_zip FROM district \
-         WHERE d_w_id = ? AND d_id = ?",
-    ),
-    (
-        "customers of a name",
-        "iit",
-        "SELECT c_id FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_last = ? \
-         ORDER BY c_first",
-    ),
-    (
-        "a customer who pays",
-        "iii",
-        "SELECT c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, \
-         c_phone, c_since, c_credit_lim, c_discount, c_balance, c_credit, c_data FROM customer \
-         WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?{lock}",
-    ),
-    (
-        "a payment",
-        "iiiii",
-        "UPDATE customer SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, \
-         c_payment_cnt = c_payment_cnt + 1 WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?",
-    ),
-    (
-        "a payment of bad credit",
-        "iitiii",
-        "UPDATE customer SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, \
-         c_payment_cnt = c_payment_cnt + 1, c_data = ? \
-         WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?",
-    ),
-    (
-        "history",
-        "iiiiiit",
-        "INSERT INTO history (h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_amount, \
-         h_data) VALUES (?, ?, ?, ?, ?, CURRENT_TIMESTAMP, ?, ?)",
-    ),
-    (
-        "the oldest new order",
-        "ii",
-        "SELECT no_o_id FROM new_order WHERE no_w_id = ? AND no_d_id = ? \
-         ORDER BY no_o_id LIMIT 1{lock}",
-    ),
-    (
-        "no new order any more",
-        "iii",
-        "DELETE FROM new_order WHERE no_w_id = ? AND no_d_id = ? AND no_o_id = ?",
-    ),
-    (
-        "the carrier of an order",
-        "iiii",
-        "UPDATE orders SET o_carrier_id = ? WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?",
-    ),
-    (
-        "the customer of an order",
-        "iii",
-        "SELECT o_c_id FROM orders WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?",
-    ),
-    (
-        "delivery of lines",
-        "iii",
-        "UPDATE order_line SET ol_delivery_d = CURRENT_TIMESTAMP \
-         WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?",
-    ),
-    (
-        "the worth of an order",
-        "iii",
-        "SELECT SUM(ol_amount) FROM order_line WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?",
-    ),
-    (
-        "a delivery",
-        "tiii",
-        "UPDATE customer SET c_balance = c_balance + ?, c_delivery_cnt = c_delivery_cnt + 1 \
-         WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?",
-    ),
-    (
-        "low stock",
-        "iiiiii",
-        "SELECT COUNT(DISTINCT s_i_id) FROM order_line, stock WHERE ol_w_id = ? AND ol_d_id = ? \
-         AND ol_o_id < ? AND ol_o_id >= ? AND s_w_id = ? AND s_i_id = ol_i_id AND s_quantity < ?",
-    ),
-    (
-        "the last order of a customer",
-        "iii",
-        "SELECT o_id, o_carrier_id, o_entry_d FROM orders \
-         WHERE o_w_id = ? AND o_d_id = ? AND o_c_id = ? ORDER BY o_id DESC LIMIT 1",
-    ),
-    (
-        "the lines of an order",
-        "iii",
-        "SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d FROM order_line \
-         WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?",
-    ),
-    (
-        "the next number to look back from",
-        "ii",
-        "SELECT d_next_o_id FROM district WHERE d_w_id = ? AND d_id = ?",
-    ),
-    (
-        "a customer",
-        "iii",
-        "SELECT c_first, c_middle, c_last, c_balance FROM customer \
-         WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?",
-    ),
-];
+/// A statement: its name for messages, the types of its placeholders (`i` whole number, `t` text),
+/// and its SQL. `{lock}` locks the read rows if the dialect can.
+struct OrdersStatement {
+    name: &'static str,
+    types: &'static str,
+    sql: String,
+}
+
+/// Statements by number.
+static STATEMENTS: LazyLock<Vec<OrdersStatement>> = LazyLock::new(|| {
+    let texts = include_str!("statements.sql").split("\n\n").skip(1);
+    let statement = |text: &'static str| {
+        let (head, sql) = text.strip_prefix("-- ")?.split_once('\n')?;
+        let (name, types) = head.split_once(": ")?;
+        Some(OrdersStatement { name, types, sql: sql.trim_end().replace('\n', " ") })
+    };
+    texts.filter_map(statement).collect()
+});
 
 pub(super) const ORDER_CUSTOMER: usize = 0;
 pub(super) const ORDER_NUMBER: usize = 1;
@@ -592,4 +454,23 @@ pub(super) const LINES_OF: usize = 26;
 pub(super) const ORDER_NUMBER_READ: usize = 27;
 pub(super) const CUSTOMER: usize = 28;
 /// The stock statement for district 1; those for the other districts follow.
-pub(super) const STOCK: usize = SQL.len();
+pub(super) const STOCK: usize = 29;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_statements_is_read() {
+        assert_eq!(STATEMENTS.len(), STOCK);
+        for statement in STATEMENTS.iter() {
+            assert_eq!(
+                statement.types.len(),
+                statement.sql.matches('?').count(),
+                "{}",
+                statement.name
+            );
+        }
+        assert!(STATEMENTS[CUSTOMER].sql.ends_with("AND c_id = ?"));
+    }
+}
