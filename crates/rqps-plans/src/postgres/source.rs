@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::postgres::hollow::{Reading, Row, Session, cell, many, number};
-use crate::postgres::statistics::OBJECTS;
+use crate::postgres::statistics::object_queries;
 use crate::rehearsal::Tell;
 use rqps_model::dialect::Dialect::Postgres;
 use rqps_model::sql_name::Literal;
@@ -69,30 +69,13 @@ pub(super) struct Facts {
     pub(super) notes: Vec<String>,
 }
 
-const RELATIONS: &str = "SELECT n.nspname, c.relname, c.relkind, am.amname, c.relpages, \
-    c.reltuples, c.relallvisible, CASE WHEN c.relkind IN ('p', 'I') THEN 0 ELSE \
-    pg_relation_size(c.oid) / 8192 END, c.oid, (SELECT coalesce(sum(s.stawidth), 0) FROM (SELECT \
-    a.attrelid, a.attnum, CASE WHEN a.attlen > 0 THEN a.attlen ELSE 0 END AS stawidth FROM \
-    pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0) s), EXISTS (SELECT FROM \
-    pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND a.attlen < 0) FROM pg_class c \
-    JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_am am ON am.oid = c.relam WHERE \
-    c.relkind IN ('r', 'm', 'p', 'i', 'I') AND c.relpersistence <> 't' AND n.nspname !~ '^pg_' \
-    AND n.nspname <> 'information_schema' ORDER BY c.oid";
+const RELATIONS: &str = include_str!("relations.sql");
 
-const DATABASE: &str = "SELECT pg_encoding_to_char(d.encoding), d.datcollate, d.datctype, \
-    coalesce(to_jsonb(d) ->> 'datlocprovider', 'c'), coalesce(to_jsonb(d) ->> 'datlocale', \
-    to_jsonb(d) ->> 'daticulocale') FROM pg_database d WHERE d.datname = current_database()";
+const DATABASE: &str = include_str!("database.sql");
 
 /// Settings on which plans depend. `shared_buffers` is none, nor are those of replication.
 /// Those that reading changes have the value of the login.
-const SETTINGS: &str = "SELECT name, reset_val FROM pg_settings WHERE (category LIKE 'Query Tuning%' \
-    OR name IN ('work_mem', 'hash_mem_multiplier', 'search_path', 'max_parallel_workers', \
-    'max_parallel_workers_per_gather', 'DateStyle', 'IntervalStyle', 'TimeZone', \
-    'standard_conforming_strings', 'default_text_search_config', 'bytea_output', 'xmlbinary', \
-    'transform_null_equals', 'array_nulls', 'backslash_quote', 'temp_buffers', \
-    'effective_io_concurrency', 'row_security')) AND source NOT IN ('default', 'override') AND \
-    (source <> 'session' OR reset_val IS DISTINCT FROM boot_val) AND context IN ('user', \
-    'superuser')";
+const SETTINGS: &str = include_str!("settings.sql");
 
 const STATISTICS: &str = "SELECT schemaname, tablename, attname, inherited, null_frac, avg_width, \
     n_distinct, most_common_vals::text, most_common_freqs::text, histogram_bounds::text, \
@@ -104,13 +87,7 @@ const RANGES: &str = ", range_length_histogram::text, range_empty_frac, \
     range_bounds_histogram::text";
 
 /// First columns of B-trees over all rows, which the planner would ask for their ends.
-const LEADING: &str = "SELECT n.nspname, c.relname, a.attname, x.indoption[0] FROM pg_index x JOIN \
-    pg_class c ON c.oid = x.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_class i \
-    ON i.oid = x.indexrelid JOIN pg_am am ON am.oid = i.relam JOIN pg_attribute a ON a.attrelid = \
-    c.oid AND a.attnum = x.indkey[0] JOIN pg_opclass o ON o.oid = x.indclass[0] WHERE am.amname = \
-    'btree' AND o.opcdefault AND x.indisvalid AND x.indpred IS NULL AND x.indcollation[0] = \
-    a.attcollation AND c.relkind IN ('r', 'm') AND n.nspname !~ '^pg_' AND n.nspname <> \
-    'information_schema'";
+const LEADING: &str = include_str!("leading.sql");
 
 impl Facts {
     /// Reads all of it. Values of rows are among the statistics.
@@ -119,9 +96,9 @@ impl Facts {
     /// The source does not answer, or is of a version or form that rqps does not know.
     pub(super) fn read(source: &mut Session, tell: &mut Tell<'_>) -> Result<Facts> {
         let mut facts = Facts::begin(source)?;
-        for query in &OBJECTS {
+        for query in object_queries() {
             let doing = || format!("read the {}s of the source", query.kind);
-            for row in source.rows(query.sql).with_context(doing)? {
+            for row in source.rows(&query.sql).with_context(doing)? {
                 if let [Some(name), Some(sql)] = row.as_slice() {
                     facts.objects.push((query.kind, name.clone(), sql.clone()));
                 }
