@@ -10,59 +10,7 @@ use rqps_model::sql_name::TableName;
 
 /// Keywords, types and functions before a parenthesis. No function among them reads a file,
 /// connects to anything, waits, ends a session, or executes a text as SQL.
-const BEFORE_PARENTHESIS: &str = " \
-    abs acos adddate addtime age all always and any array array_agg array_append array_cat \
-    array_dims array_fill array_length array_lower array_ndims array_position \
-    array_positions array_remove array_replace array_to_json array_to_string array_upper as \
-    ascii asin atan atan2 avg between bigint bin_to_uuid binary bit bit_and bit_count \
-    bit_length bit_or bit_xor bool_and bool_or btrim by cardinality case cast cbrt ceil \
-    ceiling char char_length character check chr clock_timestamp coalesce columns compress \
-    concat concat_ws conflict conv convert corr cos cosh cot count covar_pop covar_samp \
-    crc32 cube cume_dist curdate current_date current_time current_timestamp curtime date \
-    date_add date_bin date_format date_part date_sub date_trunc datediff daterange datetime \
-    day dayname dayofmonth dayofweek dayofyear dec decimal decode default degrees dense_rank \
-    distinct div double duplicate else elt encode enum every exclude exists exp export_set \
-    extract factorial field filter first_value fixed float floor format from from_base64 \
-    from_days from_unixtime gcd gen_random_uuid generate_series generate_subscripts \
-    geography geometry greatest group group_concat grouping hash hex hour identity if ifnull \
-    in include inet6_aton inet6_ntoa inet_aton inet_ntoa initcap instr int int4 int4range \
-    int8 int8multirange int8range integer interval is is_ipv4 is_ipv6 is_uuid isempty \
-    isfinite json json_agg json_array json_array_append json_array_elements \
-    json_array_elements_text json_array_insert json_array_length json_arrayagg \
-    json_build_array json_build_object json_contains json_contains_path json_depth json_each \
-    json_each_text json_exists json_extract json_extract_path json_extract_path_text \
-    json_insert json_keys json_length json_merge_patch json_merge_preserve json_object \
-    json_object_agg json_objectagg json_overlaps json_query json_quote json_remove \
-    json_replace json_schema_valid json_search json_set json_type json_typeof json_unquote \
-    json_valid json_value jsonb_agg jsonb_array_elements jsonb_array_elements_text \
-    jsonb_array_length jsonb_build_array jsonb_build_object jsonb_each jsonb_each_text \
-    jsonb_extract_path jsonb_extract_path_text jsonb_object_agg jsonb_path_exists \
-    jsonb_path_query jsonb_pretty jsonb_set jsonb_strip_nulls jsonb_typeof justify_days \
-    justify_hours justify_interval key lag last_day last_insert_id last_value lateral lcm \
-    lead least left length less like list ln localtime localtimestamp locate log log10 log2 \
-    lower lower_inc lpad ltrim make_date make_interval make_set make_time make_timestamp \
-    make_timestamptz makedate maketime max md5 mediumint microsecond mid min min_scale \
-    minute mod mode month monthname nchar not now nth_value ntile nullif num_nonnulls \
-    num_nulls numeric numrange nvarchar nvl nvl2 oct octet_length of on or ord over overlay \
-    partition percent_rank percentile_cont percentile_disc period_add period_diff \
-    phraseto_tsquery pi plainto_tsquery point position pow power precision primary quarter \
-    quote_ident quote_literal radians rand random range range_merge rank recursive \
-    regexp_count regexp_instr regexp_like regexp_match regexp_matches regexp_replace \
-    regexp_split_to_array regexp_split_to_table regexp_substr regr_avgx regr_avgy regr_count \
-    regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat replace reverse \
-    right rollup round row row_number row_to_json rows rpad rtrim scale sec_to_time second \
-    select set sets setseed setweight sha1 sha2 sha256 sha512 sign sin sinh smallint some \
-    soundex space split_part sqrt st_astext st_distance st_geomfromgeojson st_geomfromtext \
-    st_pointfromtext st_srid st_x st_y starts_with statement_timestamp std stddev stddev_pop \
-    stddev_samp str_to_date strcmp string_agg string_to_array string_to_table strpos subdate \
-    subpartition substr substring substring_index subtime sum sysdate tan tanh text than \
-    then time time_format time_to_sec timediff timestamp timestampadd timestampdiff \
-    timestamptz tinyint tinytext to to_base64 to_char to_date to_days to_hex to_json \
-    to_jsonb to_number to_seconds to_timestamp to_tsquery to_tsvector translate trim \
-    trim_scale trunc truncate ts_rank tsrange tstzrange ucase uncompress unhex union unique \
-    unix_timestamp unnest upper upper_inc using uuid uuid_generate_v4 uuid_to_bin values \
-    var_pop var_samp varbinary varbit varchar variance varying vector websearch_to_tsquery \
-    week weekday weekofyear when where width_bucket with within year yearweek ";
+const BEFORE_PARENTHESIS: &str = include_str!("before_parenthesis.txt");
 
 /// Functions of MySQL and MariaDB that have other effects than their value.
 const OTHER_EFFECTS: [&str; 8] =
@@ -108,10 +56,14 @@ const IN_QUERIES: [&str; 21] = [
     "straight_join", "system", "window", "xor",
 ];
 
+fn is_listed(word: &str) -> bool {
+    BEFORE_PARENTHESIS.split_ascii_whitespace().any(|listed| listed == word)
+}
+
 /// True for a word before a parenthesis that calls nothing that does more than give a value.
 pub(crate) fn is_harmless_before_parenthesis(word: &str) -> bool {
     let word = word.to_lowercase();
-    BEFORE_PARENTHESIS.contains(&format!(" {word} ")) || IN_QUERIES.contains(&word.as_str())
+    is_listed(&word) || IN_QUERIES.contains(&word.as_str())
 }
 
 /// What stands within one pair of parentheses.
@@ -388,7 +340,7 @@ impl<'a, 'r> Expressions<'a, 'r> {
         let word = name.last().to_lowercase();
         let is_plain =
             token.kind == TokenKind::Word && (name.parts.len() == 1 || !self.statement.is_mysql());
-        let is_known = is_plain && BEFORE_PARENTHESIS.contains(&format!(" {word} "));
+        let is_known = is_plain && is_listed(&word);
         let is_sequence = word == "nextval" && self.takes_own_sequence();
         let computes =
             self.frame().computes || BEFORE_VALUE.iter().any(|it| follows(it.as_bytes()));
