@@ -13,7 +13,7 @@ mod steps;
 
 use rqps_bench::spec::{BenchmarkSpec, DefaultTurns, StepSet};
 use rqps_driver::part::DriverPart;
-pub use steps::{PRESETS, check, choose, finish, phases, set, shape, workload};
+pub use steps::{check, choose, finish, phases, set, shape, workload};
 
 /// The row of the benchmark.
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {

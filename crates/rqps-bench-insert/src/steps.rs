@@ -1,9 +1,13 @@
 //! The steps of the Insert Benchmark in order, with the work of their clients.
 
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
 use crate::rows::{self, Partitioning};
 use rqps_bench::spec::Counting;
 use rqps_driver::workload::{
-    Companions, SelectError, SetError, Settings, choice, client_counts, count, memory_limit, named,
+    self, Companions, SelectError, SetError, Settings, choice, client_counts, count, memory_limit,
     number, own_settings, seconds, select, yes_or_no,
 };
 use rqps_model::benchmark::{
@@ -387,130 +391,37 @@ pub fn finish(workload: &mut Workload) {
 // Named shapes of the Insert Benchmark, and the defaults of its profiles.
 
 /// A named shape.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct InsertPreset {
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InsertPreset {
     /// The name after `--preset`.
-    pub name: &'static str,
+    name: String,
     /// Other names of the same shape.
-    pub aliases: &'static [&'static str],
-    /// One line for lists.
-    pub about: &'static str,
+    #[serde(default)]
+    aliases: Vec<String>,
     /// Rows per client in l.i0.
-    pub rows: u64,
+    rows: u64,
     /// Rows per client in l.i1 and l.i2 together: all in l.i1 in 2021, four fifths since.
-    pub more_rows: u64,
+    more_rows: u64,
     /// Seconds of a query step.
-    pub query_seconds: f64,
+    query_seconds: f64,
     /// Concurrent clients.
-    pub clients: u32,
+    clients: u32,
     /// Share of the published wait between writing and querying.
-    pub settle_scale: f64,
+    settle_scale: f64,
     /// Bytes of the DBMS's own cache; `None` derives them from the data.
-    pub cache_bytes: Option<u64>,
+    cache_bytes: Option<u64>,
 }
 
 /// Default time limit of a step as a multiple of its planned length. A query step that takes more
 /// than 1.05 times as long has already missed its write rate.
 const STEP_LIMIT: f64 = 4.0;
 
-/// The shape for a first look.
-const QUICK: InsertPreset = InsertPreset {
-    name: "quick",
-    aliases: &[],
-    about: "200k rows, then 100k more, 2 s per query step: about half a minute per run",
-    rows: 200_000,
-    more_rows: 100_000,
-    query_seconds: 2.0,
-    clients: 1,
-    settle_scale: 0.02,
-    cache_bytes: None,
-};
-
 /// All shapes in the order of lists.
-pub const PRESETS: &[InsertPreset] = &[
-    QUICK,
-    InsertPreset {
-        name: "standard",
-        about: "5M rows, then 2M more, 60 s per query step: about a quarter of an hour per run",
-        rows: 5_000_000,
-        more_rows: 2_000_000,
-        query_seconds: 60.0,
-        settle_scale: 0.2,
-        ..QUICK
-    },
-    InsertPreset {
-        name: "cpu",
-        aliases: &["full", "cached", "20m"],
-        about: "published, cached by the DBMS (2021): 20M rows, then 20M more, 7200 s per query \
-                step",
-        rows: 20_000_000,
-        more_rows: 20_000_000,
-        query_seconds: 7200.0,
-        settle_scale: 1.0,
-        cache_bytes: Some(10 << 30),
-        ..QUICK
-    },
-    InsertPreset {
-        name: "io",
-        aliases: &["500m"],
-        about: "published, IO-bound (2021): 500M rows, then 10M more, 7200 s per query step",
-        rows: 500_000_000,
-        more_rows: 10_000_000,
-        query_seconds: 7200.0,
-        settle_scale: 1.0,
-        cache_bytes: Some(10 << 30),
-        ..QUICK
-    },
-    InsertPreset {
-        name: "c8r32",
-        aliases: &["pn53"],
-        about: "published on 8 cores, 32 GB (2025-26): 30M rows, then 40M and 10M, 1800 s",
-        rows: 30_000_000,
-        more_rows: 50_000_000,
-        query_seconds: 1800.0,
-        settle_scale: 1.0,
-        ..QUICK
-    },
-    InsertPreset {
-        name: "c8r32-io",
-        aliases: &["pn53-io"],
-        about: "published on 8 cores, 32 GB, IO-bound: 800M rows, then 4M and 1M, 1800 s",
-        rows: 800_000_000,
-        more_rows: 5_000_000,
-        query_seconds: 1800.0,
-        settle_scale: 1.0,
-        ..QUICK
-    },
-    InsertPreset {
-        name: "c8r32-4u",
-        about: "published on 8 cores, 32 GB, 4 clients: 10M rows each, then 16M and 4M, 1800 s",
-        ..of_clients(4, 10_000_000, 20_000_000)
-    },
-    InsertPreset {
-        name: "c8r32-io-4u",
-        about: "published on 8 cores, 32 GB, 4 clients, IO-bound: 200M rows each, then 4M and 1M",
-        ..of_clients(4, 200_000_000, 5_000_000)
-    },
-    InsertPreset {
-        name: "c24r64-16u",
-        about: "published on 24 cores, 64 GB, 16 clients: 20M rows each, then 16M and 4M, 1800 s",
-        ..of_clients(16, 20_000_000, 20_000_000)
-    },
-    InsertPreset {
-        name: "c48r128-20u",
-        about: "published on 48 cores, 128 GB, 20 clients: 10M rows each, then 16M and 4M, 1800 s",
-        ..of_clients(20, 10_000_000, 20_000_000)
-    },
-    InsertPreset {
-        name: "c48r128-io-20u",
-        about: "published on 48 cores, 128 GB, 20 clients, IO-bound: 200M rows, then 4M and 1M",
-        ..of_clients(20, 200_000_000, 5_000_000)
-    },
-];
-
-/// A published shape of several clients with a table each.
-const fn of_clients(clients: u32, rows: u64, more_rows: u64) -> InsertPreset {
-    InsertPreset { rows, more_rows, clients, query_seconds: 1800.0, settle_scale: 1.0, ..QUICK }
+fn presets() -> &'static [InsertPreset] {
+    static PRESETS: LazyLock<Vec<InsertPreset>> =
+        LazyLock::new(|| workload::presets(include_str!("presets.toml")).unwrap_or_default());
+    &PRESETS
 }
 
 /// The workload of a preset in the newest profile.
@@ -519,7 +430,7 @@ const fn of_clients(clients: u32, rows: u64, more_rows: u64) -> InsertPreset {
 ///
 /// No such preset; the text lists the valid ones.
 pub fn workload(preset: &str) -> Result<Workload, String> {
-    let found = named(PRESETS, |known| (known.name, known.aliases), preset)?;
+    let found = workload::named(presets(), |known| (&known.name, &known.aliases), preset)?;
     let mut shape = InsertShape {
         profile: Profile::Y2026,
         tables: None,
@@ -712,5 +623,27 @@ fn of_dialect(workload: &Workload, shape: &InsertShape, dialect: Dialect) -> Opt
             Some(format!("{} partitions for {} rows", shape.partitions, workload.rows))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_have_the_published_shapes() {
+        assert_eq!(presets().len(), 11);
+        let check = |name: &str, rows: (u64, u64), clients: u32, seconds: f64| {
+            let found = workload::named(presets(), |known| (&known.name, &known.aliases), name);
+            let found = found.unwrap();
+            assert_eq!((found.rows, found.more_rows), rows, "{name}");
+            assert_eq!((found.clients, found.query_seconds), (clients, seconds), "{name}");
+        };
+        check("quick", (200_000, 100_000), 1, 2.0);
+        check("20m", (20_000_000, 20_000_000), 1, 7200.0);
+        check("pn53", (30_000_000, 50_000_000), 1, 1800.0);
+        check("c48r128-io-20u", (200_000_000, 5_000_000), 20, 1800.0);
+        assert_eq!(workload("cached").unwrap().cache_bytes, Some(10 << 30));
+        assert_eq!(workload("c8r32-4u").unwrap().cache_bytes, None);
     }
 }

@@ -4,6 +4,10 @@ pub mod steps;
 #[cfg(test)]
 mod tests;
 
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
 use crate::spec::{BenchmarkSpec, PresetFacts, StepSet};
 use rqps_analysis::Extension;
 use rqps_driver::part::{DriverPart, LoadRow, LoadRows};
@@ -197,14 +201,16 @@ fn shortened(dialect: Dialect, sql: &str) -> String {
 // Named shapes of the sysbench microbenchmarks.
 
 /// A named shape.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SysbenchPreset {
     /// The name after `--preset`.
-    pub name: &'static str,
+    pub name: String,
     /// Other names of the same shape.
-    pub aliases: &'static [&'static str],
+    #[serde(default)]
+    pub aliases: Vec<String>,
     /// One line for lists.
-    pub about: &'static str,
+    pub about: String,
     /// Its set of steps.
     pub order: StepSet,
     /// Number of tables.
@@ -224,13 +230,13 @@ pub struct SysbenchPreset {
     /// Bytes of the DBMS's own cache; `None` derives them from the data.
     pub cache_bytes: Option<u64>,
     /// Default configuration of targets, if their DBMS has one of this name.
-    pub config: Option<&'static str>,
+    pub config: Option<String>,
 }
 
 impl SysbenchPreset {
     /// True for the shape of published work.
     pub fn is_published(&self) -> bool {
-        ![QUICK.name, STANDARD.name].contains(&self.name)
+        !["quick", "standard"].contains(&self.name.as_str())
     }
 
     /// The shape as a workload: closed pace, CPUs kept awake. Its placement is
@@ -252,7 +258,7 @@ impl SysbenchPreset {
 }
 
 fn named(name: &str) -> Result<&'static SysbenchPreset, String> {
-    workload::named(ALL, |preset| (preset.name, preset.aliases), name).copied()
+    workload::named(presets(), |preset| (&preset.name, &preset.aliases), name)
 }
 
 /// The workload of a preset, and its set of steps.
@@ -267,7 +273,9 @@ pub fn workload(name: &str) -> Result<(Workload, StepSet), String> {
 /// Further facts about a preset.
 pub(super) fn facts(name: &str) -> PresetFacts {
     match named(name) {
-        Ok(preset) => PresetFacts { config: preset.config, is_published: preset.is_published() },
+        Ok(preset) => {
+            PresetFacts { config: preset.config.as_deref(), is_published: preset.is_published() }
+        }
         Err(_) => PresetFacts::default(),
     }
 }
@@ -277,182 +285,12 @@ fn default_placement(clients: u32, cpus: u32) -> Placement {
     if clients <= cpus { Placement::Together } else { Placement::Os }
 }
 
-/// The published shape: cached by the DBMS, with the published waits.
-pub const FULL: SysbenchPreset = SysbenchPreset {
-    name: "full",
-    aliases: &[],
-    about: "50M rows, 600 s per read step and 900 s per write step: about 7 hours per run",
-    order: StepSet::Abbreviated,
-    tables: 1,
-    rows: 50_000_000,
-    clients: 1,
-    read_seconds: 600.0,
-    write_seconds: 900.0,
-    warmup_seconds: 5.0,
-    settle_scale: 1.0,
-    cache_bytes: None,
-    config: None,
-};
-
-/// For a first look: two targets and four blocks in about twenty minutes.
-pub const QUICK: SysbenchPreset = SysbenchPreset {
-    name: "quick",
-    about: "200k rows, 2 s per step: about 2 minutes per run",
-    rows: 200_000,
-    read_seconds: 2.0,
-    write_seconds: 2.0,
-    warmup_seconds: 1.0,
-    settle_scale: 0.02,
-    ..FULL
-};
-
-/// For a decision within an evening.
-pub const STANDARD: SysbenchPreset = SysbenchPreset {
-    name: "standard",
-    about: "2M rows, 10 s per step: about 8 minutes per run",
-    rows: 2_000_000,
-    read_seconds: 10.0,
-    write_seconds: 10.0,
-    warmup_seconds: 2.0,
-    settle_scale: 0.1,
-    ..FULL
-};
-
-/// Intel NUC, December 2020 and January 2021.
-const NUC: SysbenchPreset = SysbenchPreset {
-    name: "nuc",
-    about: "published on 4 cores, 16 GB (2020-21): 1 x 10M rows, 180 s, all 42 steps",
-    order: StepSet::Full,
-    rows: 10_000_000,
-    read_seconds: 180.0,
-    write_seconds: 180.0,
-    ..FULL
-};
-
-/// c2-standard-60, April 2023.
-const C2S60: SysbenchPreset = SysbenchPreset {
-    name: "c2s60",
-    aliases: &["c2-standard-60"],
-    about: "published on 30 cores, 240 GB (2023): 4 x 50M rows, 20 clients, 600 s, all 42 steps",
-    order: StepSet::Full,
-    tables: 4,
-    clients: 20,
-    write_seconds: 600.0,
-    ..FULL
-};
-
-/// [`C2S60`] with data cached only by the operating system.
-const C2S60_4G: SysbenchPreset = SysbenchPreset {
-    name: "c2s60-4g",
-    aliases: &["c2-standard-60-4g"],
-    about: "as c2s60 with 4 GB for the DBMS and its config buffered, so that the operating system \
-            caches",
-    cache_bytes: Some(4 << 30),
-    config: Some("buffered"),
-    ..C2S60
-};
-
-const C8R16: SysbenchPreset = SysbenchPreset {
-    name: "c8r16",
-    aliases: &["bee"],
-    about: "published on 8 cores, 16 GB (2024-25): 1 x 30M rows, 1 client, 300/600 s",
-    rows: 30_000_000,
-    read_seconds: 300.0,
-    write_seconds: 600.0,
-    ..FULL
-};
-
-const C8R32: SysbenchPreset = SysbenchPreset {
-    name: "c8r32",
-    aliases: &["pn53"],
-    about: "published on 8 cores, 32 GB (2024-26): 1 x 50M rows, 1 client, 600/900 s",
-    ..FULL
-};
-
-const C24R64: SysbenchPreset = SysbenchPreset {
-    name: "c24r64",
-    aliases: &["socket2"],
-    about: "published on 2 x 12 cores, 64 GB (2024-25): 8 x 10M rows, 16 clients, 600/900 s",
-    tables: 8,
-    rows: 10_000_000,
-    clients: 16,
-    ..FULL
-};
-
-const C32R128: SysbenchPreset = SysbenchPreset {
-    name: "c32r128",
-    aliases: &["dell32"],
-    about: "published on 32 cores, 128 GB (2024-25): 8 x 10M rows, 24 clients, 600/900 s",
-    clients: 24,
-    ..C24R64
-};
-
-/// Its published windows are 630 and 930 s; their names say 600 and 900.
-const HETZ48: SysbenchPreset = SysbenchPreset {
-    name: "hetz48",
-    aliases: &["ax162s", "ax162-s"],
-    about: "published on 48 cores, 128 GB (2024-26): 8 x 10M rows, 40 clients, 630/930 s",
-    clients: 40,
-    read_seconds: 630.0,
-    write_seconds: 930.0,
-    ..C24R64
-};
-
-/// [`C8R32`] as in 2024 and 2025, with the shorter windows.
-const C8R32_2025: SysbenchPreset = SysbenchPreset {
-    name: "c8r32-2025",
-    aliases: &[],
-    about: "as c8r32 in 2024-25: 300/600 s",
-    read_seconds: 300.0,
-    write_seconds: 600.0,
-    ..C8R32
-};
-
-/// [`C24R64`] as in 2024 and 2025, with the shorter windows.
-const C24R64_2025: SysbenchPreset = SysbenchPreset {
-    name: "c24r64-2025",
-    aliases: &[],
-    about: "as c24r64 in 2024-25: 300/600 s",
-    read_seconds: 300.0,
-    write_seconds: 600.0,
-    ..C24R64
-};
-
-/// [`C32R128`] as in 2024 and 2025, with the shorter windows.
-const C32R128_2025: SysbenchPreset = SysbenchPreset {
-    name: "c32r128-2025",
-    aliases: &[],
-    about: "as c32r128 in 2024-25: 300/600 s",
-    read_seconds: 300.0,
-    write_seconds: 600.0,
-    ..C32R128
-};
-
-/// [`HETZ48`] as in 2024 and 2025, with the shorter windows.
-const HETZ48_2025: SysbenchPreset = SysbenchPreset {
-    name: "hetz48-2025",
-    aliases: &[],
-    about: "as hetz48 in 2024-25: 300/600 s",
-    read_seconds: 300.0,
-    write_seconds: 600.0,
-    ..HETZ48
-};
-
-const GCP32: SysbenchPreset = SysbenchPreset {
-    name: "gcp32",
-    aliases: &["c4-standard-32"],
-    about: "published on 16 cores, 128 GB (2025): 8 x 10M rows, 12 clients, 300/600 s",
-    clients: 12,
-    read_seconds: 300.0,
-    write_seconds: 600.0,
-    ..C24R64
-};
-
 /// All presets in the order of lists.
-pub const ALL: &[&SysbenchPreset] = &[
-    &QUICK, &STANDARD, &FULL, &NUC, &C2S60, &C2S60_4G, &C8R16, &C8R32, &C8R32_2025, &C24R64,
-    &C24R64_2025, &C32R128, &C32R128_2025, &HETZ48, &HETZ48_2025, &GCP32,
-];
+pub fn presets() -> &'static [SysbenchPreset] {
+    static PRESETS: LazyLock<Vec<SysbenchPreset>> =
+        LazyLock::new(|| workload::presets(include_str!("presets.toml")).unwrap_or_default());
+    &PRESETS
+}
 
 #[cfg(test)]
 mod rows_tests {
@@ -527,15 +365,15 @@ mod presets_tests {
         assert_eq!(named("c2s60-4g").unwrap().workload().cache_bytes, Some(4 << 30));
         assert_eq!(named("nuc").unwrap().order, StepSet::Full);
         assert_eq!(named("quick").unwrap().order, StepSet::Abbreviated);
-        assert_eq!(named("slow").ok(), None);
+        assert!(named("slow").is_err());
     }
 
     #[test]
     fn names_of_presets_are_unique() {
         let mut names: Vec<&str> = Vec::new();
-        for preset in ALL {
-            names.push(preset.name);
-            names.extend(preset.aliases);
+        for preset in presets() {
+            names.push(&preset.name);
+            names.extend(preset.aliases.iter().map(String::as_str));
         }
         let count = names.len();
         names.sort_unstable();
@@ -548,6 +386,6 @@ mod presets_tests {
         assert_eq!(default_placement(1, 1), Placement::Together);
         assert_eq!(default_placement(2, 2), Placement::Together);
         assert_eq!(default_placement(3, 2), Placement::Os);
-        assert_eq!(QUICK.workload().placement, Placement::Together);
+        assert_eq!(named("quick").unwrap().workload().placement, Placement::Together);
     }
 }

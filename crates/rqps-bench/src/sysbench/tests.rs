@@ -17,12 +17,16 @@ use rqps_model::script::{Operation, Parameter, Protocol, Script, TableChoice};
 
 const DIALECTS: [Dialect; 4] = [Dialect::Postgres, Dialect::Mysql, Dialect::Sqlite, Dialect::Fake];
 
+fn preset(name: &str) -> Workload {
+    super::workload(name).unwrap().0
+}
+
 fn steps(dialect: Dialect, order: StepSet) -> Vec<Step> {
     let measured = |phase| match phase {
         Phase::Measure(step) => Some(*step),
         Phase::Settle | Phase::Restore => None,
     };
-    phases(dialect, order, &sysbench::FULL.workload()).into_iter().filter_map(measured).collect()
+    phases(dialect, order, &preset("full")).into_iter().filter_map(measured).collect()
 }
 
 fn step(dialect: Dialect, name: &str) -> Step {
@@ -42,7 +46,7 @@ struct Listing {
 /// All steps of a set.
 fn names(dialect: Dialect, order: StepSet) -> Vec<Listing> {
     let mut listings = Vec::new();
-    for phase in phases(dialect, order, &sysbench::QUICK.workload()) {
+    for phase in phases(dialect, order, &preset("quick")) {
         if let Phase::Measure(step) = phase
             && let Some(script) = step.script()
         {
@@ -177,7 +181,7 @@ fn names_are_unique_and_fit_into_file_names() {
 #[test]
 fn without_prepared_statements_all_is_text_and_says_the_same() {
     for dialect in DIALECTS {
-        let mut workload = sysbench::QUICK.workload();
+        let mut workload = preset("quick");
         workload.plain_statements = true;
         let plain =
             phases(dialect, StepSet::Full, &workload).into_iter().filter_map(|phase| match phase {
@@ -299,7 +303,7 @@ fn seconds_follow_the_published_scripts() {
 #[test]
 fn settling_follows_the_last_read_write() {
     for order in [StepSet::Full, StepSet::January2025, StepSet::Abbreviated] {
-        let phases = phases(Dialect::Mysql, order, &sysbench::QUICK.workload());
+        let phases = phases(Dialect::Mysql, order, &preset("quick"));
         let mut before = Vec::new();
         let mut last = String::new();
         for phase in &phases {
@@ -314,7 +318,7 @@ fn settling_follows_the_last_read_write() {
 
 #[test]
 fn quick_takes_a_quarter_of_an_hour() {
-    let workload = sysbench::QUICK.workload();
+    let workload = preset("quick");
     let run: f64 = phases(Dialect::Mysql, StepSet::Abbreviated, &workload)
         .iter()
         .map(|phase| match phase {
@@ -331,7 +335,7 @@ fn quick_takes_a_quarter_of_an_hour() {
 /// All SQL of one dialect, and how each value is made.
 fn sql(dialect: Dialect) -> String {
     let mut text = String::new();
-    let load = load_task(dialect, &sysbench::QUICK.workload(), Some("rocksdb"));
+    let load = load_task(dialect, &preset("quick"), Some("rocksdb"));
     let index = load.index_sql.join("\n");
     let _ = writeln!(text, "{}\n{}\n{index}", load.drop_sql, load.create_sql);
     for step in steps(dialect, StepSet::Abbreviated).iter().filter(|step| step.reported) {
@@ -384,7 +388,7 @@ fn sql_is_as_recorded() {
 #[test]
 fn load_parallelism_is_bounded() {
     let parallel = |dialect, tables| {
-        let workload = Workload { tables, ..sysbench::QUICK.workload() };
+        let workload = Workload { tables, ..preset("quick") };
         load_task(dialect, &workload, None).parallel
     };
     assert_eq!(parallel(Dialect::Postgres, 1), 1);
@@ -448,7 +452,7 @@ fn statements_block() -> String {
 fn order_table(order: StepSet) -> String {
     let mut text = String::from("| # | step | group | reported |\n|---|---|---|---|\n");
     let mut number = 0;
-    for phase in phases(Dialect::Mysql, order, &sysbench::FULL.workload()) {
+    for phase in phases(Dialect::Mysql, order, &preset("full")) {
         match phase {
             Phase::Settle | Phase::Restore => text.push_str("| | *settle* | | |\n"),
             Phase::Measure(step) => {
@@ -464,7 +468,7 @@ fn order_table(order: StepSet) -> String {
 
 fn presets_table() -> String {
     let mut text = String::from("| preset | also | what |\n|---|---|---|\n");
-    for preset in sysbench::ALL {
+    for preset in sysbench::presets() {
         let aliases = preset.aliases.join(", ");
         let _ = writeln!(text, "| `{}` | {aliases} | {} |", preset.name, preset.about);
     }

@@ -3,6 +3,10 @@
 
 pub use crate::own_settings;
 
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+
 use rqps_model::benchmark::{
     BackgroundState, BenchmarkParameters, ClientCount, Group, Idle, OwnParameters, Pace, Phase,
     Placement, Step, Workload,
@@ -16,14 +20,35 @@ use rqps_model::units::{self, counted};
 /// No such preset; the text lists the valid ones.
 pub fn named<'a, P>(
     all: &'a [P],
-    names: fn(&P) -> (&'static str, &'static [&'static str]),
+    names: fn(&P) -> (&str, &[String]),
     name: &str,
 ) -> Result<&'a P, String> {
-    let is_it = |known: &&P| names(known).0 == name || names(known).1.contains(&name);
+    let is_it = |known: &&P| {
+        let (own, aliases) = names(known);
+        own == name || aliases.iter().any(|alias| alias == name)
+    };
     all.iter().find(is_it).ok_or_else(|| {
         let known: Vec<_> = all.iter().map(|preset| names(preset).0).collect();
         format!("use the preset `{name}`: no such preset (known: {})", known.join(", "))
     })
+}
+
+/// The presets of a file. A row takes what it does not say from the row that it is `like`.
+///
+/// # Errors
+///
+/// The file is no TOML, or a row does not fit the presets.
+pub fn presets<P: DeserializeOwned>(text: &str) -> Result<Vec<P>, toml::de::Error> {
+    let file: BTreeMap<String, Vec<toml::Table>> = toml::from_str(text)?;
+    let mut rows: Vec<toml::Table> = Vec::new();
+    for mut said in file.into_values().flatten() {
+        let like = said.remove("like");
+        let base = rows.iter().find(|row| like.is_some() && row.get("name") == like.as_ref());
+        let mut row = base.cloned().unwrap_or_default();
+        row.extend(said);
+        rows.push(row);
+    }
+    rows.into_iter().map(toml::Table::try_into).collect()
 }
 
 /// A preset of a size and a length of steps.

@@ -266,7 +266,7 @@ mod tests {
             targets: words::targets(&targets).expect("words"),
             order: benchmarks::StepSet::Abbreviated,
             steps: Vec::new(),
-            workload: sysbench::QUICK.workload(),
+            workload: sysbench::workload("quick").unwrap().0,
             blocks: Blocks::Fixed(1),
             sittings: None,
             loads: 1,

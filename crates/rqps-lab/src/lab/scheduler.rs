@@ -515,7 +515,11 @@ mod tests {
     use rqps_model::dialect::Dialect;
 
     fn phases() -> Vec<Phase> {
-        benchmarks::phases(Dialect::Fake, StepSet::Abbreviated, &preset::QUICK.workload())
+        benchmarks::phases(
+            Dialect::Fake,
+            StepSet::Abbreviated,
+            &preset::workload("quick").unwrap().0,
+        )
     }
 
     fn kept(open: &[&str], cached: bool) -> Vec<String> {

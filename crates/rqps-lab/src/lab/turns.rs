@@ -505,12 +505,12 @@ impl Keeper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rqps_bench::sysbench::QUICK;
+    use rqps_bench::sysbench;
     use rqps_model::dialect::Dialect;
 
     #[test]
     fn rounds_are_balanced_and_the_seed_decides() {
-        let workload = QUICK.workload();
+        let workload = sysbench::workload("quick").unwrap().0;
         let phases = crate::benchmarks::phases(Dialect::Sqlite, Default::default(), &workload);
         let step = phases.iter().find_map(|phase| match phase {
             Phase::Measure(step) => Some(step.as_ref().clone()),

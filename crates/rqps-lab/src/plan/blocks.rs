@@ -544,7 +544,7 @@ mod tests {
         let words = ["mysql@5.6.14", "pg=postgres://me@host:1/db", "sqlite", "x=postgres@17:big"];
         let mut words: Vec<String> = words.map(str::to_owned).to_vec();
         words.truncate(1 + rng.below(4) as usize);
-        let mut workload = sysbench::QUICK.workload();
+        let mut workload = sysbench::workload("quick").unwrap().0;
         let rows = 1 + rng.below(1_000_000);
         benchmarks::set(&mut workload, &format!("rows={rows}")).expect("rows");
         workload.read_seconds = 0.1 + rng.unit();

@@ -526,7 +526,7 @@ mod tests {
             targets: words::targets(&words).expect("words"),
             order: StepSet::Abbreviated,
             steps: Vec::new(),
-            workload: sysbench::QUICK.workload(),
+            workload: sysbench::workload("quick").unwrap().0,
             blocks: Blocks::Fixed(4),
             sittings: None,
             loads: 1,
@@ -541,7 +541,7 @@ mod tests {
 
     #[test]
     fn the_same_host_and_way_count_first_then_likeness_then_the_latest() {
-        let workload = sysbench::QUICK.workload();
+        let workload = sysbench::workload("quick").unwrap().0;
         let known = |host: &str, turns: bool, dbms: Dbms, made: &str| Calibration {
             format: 1,
             host_fingerprint: host.to_owned(),

@@ -569,7 +569,7 @@ mod tests {
             targets: words::targets(&words).expect("words"),
             order: StepSet::Abbreviated,
             steps: vec!["point*".to_owned()],
-            workload: sysbench::QUICK.workload(),
+            workload: sysbench::workload("quick").unwrap().0,
             blocks: Blocks::Fixed(4),
             sittings: None,
             loads: 1,
@@ -741,7 +741,7 @@ mod tests {
             words::targets(&words).expect("words")
         };
         let default = |words: &[&str], change: fn(&mut Workload), published| {
-            let mut workload = sysbench::QUICK.workload();
+            let mut workload = sysbench::workload("quick").unwrap().0;
             change(&mut workload);
             Interleave::default_of(&targets(words), &workload, published)
         };

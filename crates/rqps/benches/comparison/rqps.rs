@@ -111,7 +111,8 @@ fn request(subject: &Subject, rows: u64, seed: u64, task: RequestBody) -> Driver
 
 /// The step of this name as in rqps's benchmark.
 pub(crate) fn step(dialect: Dialect, name: &str) -> Result<Step> {
-    let phases = benchmarks::phases(dialect, StepSet::Full, &sysbench::QUICK.workload());
+    let (workload, _) = sysbench::workload("quick").map_err(anyhow::Error::msg)?;
+    let phases = benchmarks::phases(dialect, StepSet::Full, &workload);
     let step = phases.into_iter().find_map(|phase| match phase {
         Phase::Measure(step) if step.name == name => Some(*step),
         _ => None,
@@ -231,7 +232,7 @@ fn sample(outcome: Outcome, switches: u64) -> Sample {
 /// Creates and loads the table; returns the seconds from before the load to the end of the process.
 /// Writing the pages is part of settling.
 pub(crate) fn load(subject: &mut Subject, rows: u64, seed: u64) -> Result<f64> {
-    let mut workload = sysbench::QUICK.workload();
+    let (mut workload, _) = sysbench::workload("quick").map_err(anyhow::Error::msg)?;
     (workload.tables, workload.rows) = (1, rows);
     let task = benchmarks::load_task(subject.dialect, &workload, None)
         .context("load: sysbench has a load of its own")?;

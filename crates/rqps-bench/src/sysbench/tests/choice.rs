@@ -18,7 +18,7 @@ fn name(phase: &Phase) -> &str {
 /// Names of what is kept, with `|` for settling.
 fn kept_of(order: StepSet, globs: &[&str]) -> Result<String, SelectError> {
     let globs: Vec<String> = globs.iter().map(ToString::to_string).collect();
-    let all = phases(Dialect::Mysql, order, &sysbench::QUICK.workload());
+    let all = phases(Dialect::Mysql, order, &sysbench::workload("quick").unwrap().0);
     let kept = choose(all, &globs)?;
     let names: Vec<&str> = kept.iter().map(name).collect();
     Ok(names.join(" "))
@@ -75,7 +75,7 @@ fn patterns_match_whole_names() {
 
 #[test]
 fn no_patterns_keep_everything() {
-    let all = phases(Dialect::Mysql, StepSet::Full, &sysbench::QUICK.workload());
+    let all = phases(Dialect::Mysql, StepSet::Full, &sysbench::workload("quick").unwrap().0);
     assert_eq!(choose(all.clone(), &[]).unwrap(), all);
     assert_eq!(choose(all.clone(), &["*".to_string()]).unwrap(), all);
 }
@@ -103,7 +103,7 @@ fn phases_of(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phase
 
 /// Names of what is kept of steps that run once per count of 1, 4 and 16 clients.
 fn kept_of_counts(globs: &[&str]) -> Result<String, SelectError> {
-    let mut workload = sysbench::QUICK.workload();
+    let mut workload = sysbench::workload("quick").unwrap().0;
     set(&mut workload, "clients=16,1,4").unwrap();
     let all = phases_of(Dialect::Mysql, StepSet::Abbreviated, &workload);
     let kept = choose(all, &globs.iter().map(ToString::to_string).collect::<Vec<_>>())?;
@@ -142,7 +142,7 @@ fn steps_of_client_counts_are_chosen_with_and_without_the_count() {
 
 #[test]
 fn each_step_runs_once_per_client_count_and_warm_ups_once() {
-    let mut workload = sysbench::QUICK.workload();
+    let mut workload = sysbench::workload("quick").unwrap().0;
     set(&mut workload, "clients=4").unwrap();
     let single = phases_of(Dialect::Sqlite, StepSet::Full, &workload);
     assert_eq!(single, phases(Dialect::Sqlite, StepSet::Full, &workload));

@@ -1,20 +1,20 @@
 //! Tests of the settings of all benchmarks on a workload of this one.
 
-use crate::sysbench::QUICK;
+use crate::sysbench;
 use rqps_driver::workload::set;
 use rqps_model::benchmark::{BackgroundState, Idle, Pace, Placement, Workload};
 
 fn after(assignment: &str) -> Workload {
-    let mut workload = QUICK.workload();
+    let mut workload = sysbench::workload("quick").unwrap().0;
     set(&mut workload, assignment).unwrap();
     workload
 }
 
 fn check_error(assignment: &str, want: &str) {
-    let mut workload = QUICK.workload();
+    let mut workload = sysbench::workload("quick").unwrap().0;
     let error = set(&mut workload, assignment).unwrap_err();
     assert_eq!(error.to_string(), want);
-    assert_eq!(workload, QUICK.workload(), "an error changes nothing");
+    assert_eq!(workload, sysbench::workload("quick").unwrap().0, "an error changes nothing");
 }
 
 #[test]
