@@ -117,102 +117,13 @@ pub struct LeftOut {
     pub names: Vec<String>,
 }
 
-const PLACE: &str = "say who and where a server is";
-const BUILD: &str = "are fixed by the build, or when the data folder is made";
-const REPLICAS: &str = "are for replicas, of which there are none";
-const LOGINS: &str = "are for logins and encryption, which no step pays for";
-const MESSAGES: &str = "say what a server tells, and how";
-const DERIVED: &str = "follow from others";
 const REMOVED: &str = "exist only on the other side";
 const ADDED: &str = "are new, and have no value that stands for their absence";
 const UNWRITTEN: &str = "have values that no config can hold";
 
-/// What a name tells of why its setting is no candidate: by its beginning (`x*`), its end (`*x`) or
-/// as a whole. The first that fits counts.
-const MYSQL: [(&str, &str); 7] = [
-    (
-        BUILD,
-        "have_* innodb_page_size lower_case_* large_page_size protocol_version license \
-         *_compile_* skip_external_locking innodb_data_file_path system_time_zone \
-         character_set_system thread_handling",
-    ),
-    (
-        PLACE,
-        "version* *_version hostname server_id* server_uuid build_id socket *port pid_file \
-         *dir *_file *_path *_basename *_index *_format_max admin_* bind_address relay_log \
-         secure_* init_* log_bin_* timestamp rand_* pseudo_* identity in_transaction last_* \
-         core_file* proxy_user external_user",
-    ),
-    (
-        REPLICAS,
-        "relay_* replica_* replication_* slave_* rpl_* source_* master_* *_repository \
-         sync_master* sync_relay* sync_source* group_replication* gtid_executed* gtid_purged \
-         gtid_next gtid_owned report_* sql_slave* sql_replica* skip_slave* skip_replica* \
-         log_slave* log_replica* terminology* wsrep_* init_slave init_replica",
-    ),
-    (
-        LOGINS,
-        "ssl_* tls_* *password* sha256_* caching_sha2* authentication_* *authentication* \
-         *encrypt* old_passwords secure_auth *_certs *roles* partial_revokes activate_all* \
-         mandatory_* automatic_sp_privileges protocol_compression* persist_sensitive*",
-    ),
-    (
-        MESSAGES,
-        "log_error* log_warnings log_syslog* date_format datetime_format time_format lc_* \
-         *_for_utf8mb4 explain_format max_error_count log_raw show_* error_count \
-         warning_count print_identified*",
-    ),
-    (
-        DERIVED,
-        "back_log performance_schema_* character_set_client character_set_connection \
-         character_set_results character_set_database character_set_filesystem \
-         collation_connection collation_database collation_server host_cache_size \
-         innodb_open_files open_files_limit innodb_buffer_pool_chunk_size",
-    ),
-    (REMOVED, "innodb_version"),
-];
-
-const POSTGRES: [(&str, &str); 6] = [
-    (
-        BUILD,
-        "block_size data_checksums data_directory_mode debug_assertions integer_datetimes \
-         lc_* max_function_args max_identifier_length max_index_keys segment_size \
-         server_encoding ssl_library wal_block_size wal_segment_size",
-    ),
-    (
-        PLACE,
-        "data_directory config_file hba_file ident_file external_pid_file listen_addresses \
-         port unix_socket* cluster_name server_version* bonjour* application_name search_path \
-         timezone* *_timezone dynamic_library_path extension_control_path event_source role \
-         session_authorization is_superuser seed include*",
-    ),
-    (
-        REPLICAS,
-        "primary_* recovery_* restore_* archive_* promote_* hot_standby* wal_receiver* \
-         wal_sender* max_wal_senders max_replication* max_slot* *_replication_slots \
-         synchronous_standby* synchronized_standby* max_logical* max_sync* \
-         max_parallel_apply* max_active_replication* idle_replication* in_hot_standby \
-         summarize_wal wal_summary*",
-    ),
-    (LOGINS, "ssl* krb_* password_* db_user_* authentication_* gss_* scram_* oauth_* md5_*"),
-    (
-        MESSAGES,
-        "logging_* client_min* debug_print* debug_pretty* syslog* datestyle intervalstyle \
-         default_text_search* log_directory log_file* log_line_prefix log_destination \
-         log_rotation* log_truncate*",
-    ),
-    (
-        DERIVED,
-        "shared_memory_size* huge_pages_status num_os_semaphores wal_buffers \
-         commit_timestamp_buffers subtransaction_buffers transaction_buffers \
-         transaction_isolation transaction_read_only transaction_deferrable",
-    ),
-];
-
-const SQLITE: [(&str, &str); 1] = [(DERIVED, "freelist_count page_count")];
-
-const KEY_VALUE: [(&str, &str); 1] =
-    [(PLACE, "rocksdb_version options_file_version *_dir *dir db_id* *_path* wal_dir")];
+/// What a name tells of why its setting is no candidate: a dialect and a reason, and below them
+/// names by their beginning (`x*`), their end (`*x`) or as a whole. The first that fits counts.
+const BY_NAME: &str = include_str!("gap_settings.txt");
 
 /// Settings that decide what a load writes.
 const OF_LOADS: &str = "character_set_server default_storage_engine innodb_default_row_format \
@@ -255,12 +166,12 @@ pub fn candidates(dialect: Dialect, base: &Settings, goal: &Settings) -> Candida
 
 /// The reason why a setting is no candidate, by its name.
 fn class(dialect: Dialect, name: &str) -> Option<&'static str> {
-    let rows: &[(&'static str, &str)] = match dialect {
-        Dialect::Mysql => &MYSQL,
-        Dialect::Postgres => &POSTGRES,
-        Dialect::Sqlite => &SQLITE,
-        Dialect::KeyValue => &KEY_VALUE,
-        Dialect::Fake => &[],
+    let own = match dialect {
+        Dialect::Mysql => "mysql: ",
+        Dialect::Postgres => "postgres: ",
+        Dialect::Sqlite => "sqlite: ",
+        Dialect::KeyValue => "key-value: ",
+        Dialect::Fake => return None,
     };
     let name = name.to_lowercase();
     let fits = |pattern: &str| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
@@ -269,7 +180,9 @@ fn class(dialect: Dialect, name: &str) -> Option<&'static str> {
         (None, Some(begin)) => name.starts_with(begin),
         (None, None) => name == pattern,
     };
-    rows.iter().find(|(_, patterns)| patterns.split(' ').any(fits)).map(|(reason, _)| *reason)
+    let rows = BY_NAME.split("\n\n").filter_map(|row| row.strip_prefix(own)?.split_once('\n'));
+    let mut fitting = rows.filter(|(_, patterns)| patterns.split_whitespace().any(fits));
+    fitting.next().map(|(reason, _)| reason)
 }
 
 /// The changes that a setting stands for; the error is why it stands for none.
@@ -468,7 +381,7 @@ mod tests {
             found.left_out.iter().find(|it| it.reason == reason).map(|it| it.names.join(","))
         };
         assert_eq!(names(UNWRITTEN).as_deref(), Some(&*format!("a,b,{name},e")));
-        assert_eq!(names(PLACE).as_deref(), Some("data_directory"));
+        assert_eq!(names("say who and where a server is").as_deref(), Some("data_directory"));
         assert_eq!(names(ADDED).as_deref(), Some("c"));
         let base = settings(&[("character_set_server", "a"), ("optimizer_switch", "x\ny=on")]);
         let goal = settings(&[

@@ -76,71 +76,15 @@ pub(super) fn says(path: &Path, start: u64, words: &str) -> bool {
     is_there && lines.any(|line| String::from_utf8_lossy(&line).contains(words))
 }
 
-/// Messages of servers in lower case, and their meanings. The first match counts.
-const MEANINGS: [(&[&str], &str); 7] = [
-    (
-        &[
-            "no space left on device",
-            "disk is full",
-            "disk full",
-            "errcode: 28",
-            "error number 28",
-            "os error 28",
-            "with error 28",
-            // MySQL 5.6, only after a write that was cut short.
-            "also check that the disk is not full",
-        ],
-        "The disk is full: free some space or choose another place for data folders.",
-    ),
-    (
-        &["error while loading shared libraries", "cannot open shared object file"],
-        "The system lacks a library that this build needs: install its package (on Debian: \
-         libaio1, libnuma1, libncurses5 …; `apt-file search NAME` finds it).",
-    ),
-    (
-        &[
-            "unrecognized configuration parameter",
-            "unknown variable",
-            "unknown option",
-            "ambiguous option",
-            "invalid value for parameter",
-            "requires a numeric value",
-            "requires a boolean value",
-            "syntax error in file",
-            "found option without preceding group",
-            "unknown suffix",
-            "outside the valid range",
-        ],
-        "This version does not know a setting, or rejects its value: correct the config, or guard \
-         its line with `# since VERSION` or `# until VERSION`.",
-    ),
-    (
-        &["address already in use", "another mysqld server running on port", "bind on tcp/ip port"],
-        "Another server uses the port or socket: stop it or choose another port.",
-    ),
-    (
-        &[
-            "lock file \"",
-            "unable to lock ./ibdata1",
-            "pre-existing shared memory block",
-            "can't lock aria control file",
-        ],
-        "Another server uses this data folder: stop it first.",
-    ),
-    (
-        &["cannot allocate memory", "could not map anonymous shared memory", "out of memory"],
-        "Memory is too small for the requested caches: choose a smaller cache size.",
-    ),
-    (
-        &["permission denied", "errcode: 13"],
-        "The server's user may not access a file: see its name in the log.",
-    ),
-];
+/// Meanings of messages of servers, each with messages below it in lower case. The first match
+/// counts.
+const MEANINGS: &str = include_str!("meanings.txt");
 
 fn hint(text: &str) -> Option<&'static str> {
     let text = text.to_lowercase();
-    let found = MEANINGS.iter().find(|(said, _)| said.iter().any(|words| text.contains(words)));
-    found.map(|(_, meaning)| *meaning)
+    let meanings = MEANINGS.split("\n\n").filter_map(|part| part.split_once('\n'));
+    let mut found = meanings.filter(|(_, said)| said.lines().any(|words| text.contains(words)));
+    found.next().map(|(meaning, _)| meaning)
 }
 
 // Background work of a server, from its log: checkpoints, vacuum, flushing.

@@ -4,7 +4,6 @@
 //! The test types of published work on relative QPS: a row per microbenchmark. docs/sysbench.md is
 //! generated from this file.
 
-use Entry::{Pre, Run, Settle, Warm, WarmPre};
 use Lasts::{Read, Write};
 use SbtestIndex::{Primary, Secondary};
 
@@ -250,96 +249,18 @@ pub(crate) const COUNTING: Counting = Counting {
 /// Longest warm-up scan, seconds.
 const SCAN_WARM_SECONDS_MAX: f64 = 60.0;
 
-/// An entry of an order; a test type stands for all its ranges.
-enum Entry {
-    Settle,
-    /// Fills caches after the load or before the step of the same test; not reported.
-    Warm(&'static str),
-    /// Like `Warm`, before the reads that precede the writes.
-    WarmPre(&'static str),
-    /// Measured before the writes.
-    Pre(&'static str),
-    Run(&'static str),
+/// The entries of an order: what is done, and the test type, which stands for all its ranges.
+/// `settle` waits; `warm` fills caches after the load or before the step of the same test, and
+/// `warmpre` before the reads that precede the writes, and both are not reported; `pre` is measured
+/// before the writes.
+fn entries(order: StepSet) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let text = match order {
+        StepSet::Full => include_str!("full.txt"),
+        StepSet::January2025 | StepSet::Abbreviated => include_str!("abbreviated.txt"),
+    };
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| line.split_once(' ').unwrap_or((line, "")))
 }
-
-/// From December 2020 to 2024, with the scan of January 2021. The original ran update-nonindex
-/// twice in a row by mistake and kept the second result; here it runs once.
-const FULL: &[Entry] = &[
-    Warm("point-query"),
-    Pre("point-query"),
-    Pre("random-points"),
-    Pre("read-only"),
-    Pre("points-covered-pk"),
-    Pre("points-notcovered-pk"),
-    Pre("points-covered-si"),
-    Pre("points-notcovered-si"),
-    Pre("range-covered-pk"),
-    Pre("range-notcovered-pk"),
-    Pre("range-covered-si"),
-    Pre("range-notcovered-si"),
-    Run("update-inlist"),
-    Run("update-index"),
-    Run("update-nonindex"),
-    Run("update-one"),
-    Run("update-zipf"),
-    Run("write-only"),
-    Run("read-write"),
-    Settle,
-    Run("read-only"),
-    Run("point-query"),
-    Run("random-points"),
-    Run("hot-points"),
-    Run("points-covered-pk"),
-    Run("points-notcovered-pk"),
-    Run("points-covered-si"),
-    Run("points-notcovered-si"),
-    Run("range-covered-pk"),
-    Run("range-notcovered-pk"),
-    Run("range-covered-si"),
-    Run("range-notcovered-si"),
-    Run("scan"),
-    Run("delete"),
-    Run("insert"),
-];
-
-/// Since April 2025.
-const ABBREVIATED: &[Entry] = &[
-    Warm("point-query"),
-    WarmPre("scan"),
-    Pre("point-query"),
-    Pre("range-notcovered-si"),
-    Run("update-inlist"),
-    Run("update-index"),
-    Run("update-nonindex"),
-    Run("update-one"),
-    Run("update-zipf"),
-    Run("write-only"),
-    Run("read-write"),
-    Settle,
-    Warm("scan"),
-    Run("scan"),
-    Run("read-only"),
-    Run("read-only-simple"),
-    Run("read-only-sum"),
-    Run("read-only-order"),
-    Run("read-only-distinct"),
-    Run("read-only-count"),
-    Run("point-query"),
-    Run("random-points"),
-    Run("hot-points"),
-    Run("points-covered-pk"),
-    Run("points-notcovered-pk"),
-    Run("range-covered-pk"),
-    Run("range-notcovered-pk"),
-    // MyRocks has evicted the secondary index by now.
-    Warm("points-covered-si"),
-    Run("points-covered-si"),
-    Run("points-notcovered-si"),
-    Run("range-covered-si"),
-    Run("range-notcovered-si"),
-    Run("delete"),
-    Run("insert"),
-];
 
 /// Test types added to the abbreviated order on 23 March 2025, between reads that they do not
 /// affect.
@@ -373,26 +294,20 @@ pub fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, Select
 
 /// See [`crate::phases`].
 pub fn phases(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phase> {
-    let entries = match order {
-        StepSet::Full => FULL,
-        StepSet::January2025 | StepSet::Abbreviated => ABBREVIATED,
-    };
     let mut phases = Vec::new();
-    for entry in entries {
-        if let (StepSet::January2025, Run(test)) = (order, entry)
-            && SINCE_MARCH_2025.contains(test)
-        {
+    for (entry, test) in entries(order) {
+        if order == StepSet::January2025 && entry == "run" && SINCE_MARCH_2025.contains(&test) {
             continue;
         }
-        let (test, suffix, purpose) = match entry {
-            Settle => {
+        let (suffix, purpose) = match entry {
+            "settle" => {
                 phases.push(Phase::Settle);
                 continue;
             }
-            Warm(test) => (test, WARM, StepPurpose::Warming),
-            WarmPre(test) => (test, WARM_PRE, StepPurpose::Warming),
-            Pre(test) => (test, PRE, StepPurpose::BeforeWrites),
-            Run(test) => (test, "", StepPurpose::Result),
+            "warm" => (WARM, StepPurpose::Warming),
+            "warmpre" => (WARM_PRE, StepPurpose::Warming),
+            "pre" => (PRE, StepPurpose::BeforeWrites),
+            _ => ("", StepPurpose::Result),
         };
         let reported = match purpose {
             StepPurpose::Warming => false,
@@ -400,7 +315,7 @@ pub fn phases(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phas
             StepPurpose::BeforeWrites => order == StepSet::Full,
             _ => true,
         };
-        for benchmark in MICROBENCHMARKS.iter().filter(|benchmark| benchmark.test == *test) {
+        for benchmark in MICROBENCHMARKS.iter().filter(|benchmark| benchmark.test == test) {
             let name = step_name(benchmark, suffix);
             let step = Step { reported, ..step(dialect, benchmark, name, purpose, workload) };
             phases.push(Phase::Measure(Box::new(step)));
