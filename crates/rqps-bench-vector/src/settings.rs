@@ -1,9 +1,12 @@
 //! Settings `key=value` of vector search.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 use crate::steps::{self, shape_of};
-use rqps_driver::workload::{SetError, Settings, choice, count, list, named, number, own_settings};
+use rqps_driver::workload::{self, SetError, Settings, choice, count, list, number, own_settings};
 use rqps_model::benchmark::{BenchmarkParameters, Idle, Workload};
 use rqps_model::build::{Dbms, Target};
 use rqps_model::dialect::Dialect;
@@ -210,56 +213,26 @@ fn whole(word: &str, low: u32, high: u32) -> Result<u32, String> {
 // Presets of vector search.
 
 /// A size, and its part of the published grid.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Preset {
-    name: &'static str,
+    name: String,
     rows: u64,
     queries: u32,
     seconds: f64,
     warmup_seconds: f64,
-    pgvector: &'static str,
-    mariadb: &'static [u32],
-    ef: &'static [u32],
-    ramp: &'static [u32],
+    pgvector: String,
+    mariadb: Vec<u32>,
+    ef: Vec<u32>,
+    ramp: Vec<u32>,
 }
 
 /// All presets in the order of lists.
-const PRESETS: [Preset; 3] = [
-    Preset {
-        name: "quick",
-        rows: 5_000,
-        queries: 1_000,
-        seconds: 1.5,
-        warmup_seconds: 0.3,
-        pgvector: "8/32,16/64",
-        mariadb: &[6, 12],
-        ef: &[10, 20, 40],
-        ramp: &[],
-    },
-    Preset {
-        name: "standard",
-        rows: 20_000,
-        queries: 2_000,
-        seconds: 5.0,
-        warmup_seconds: 1.0,
-        pgvector: "8/32,16/32,16/64,16/192,32/64",
-        mariadb: &[4, 6, 8, 12, 16],
-        ef: &[10, 20, 40, 80, 120],
-        ramp: &[1, 4],
-    },
-    // The grid of January 2025.
-    Preset {
-        name: "full",
-        rows: 60_000,
-        queries: 10_000,
-        seconds: 30.0,
-        warmup_seconds: 10.0,
-        pgvector: "8/32,16/32,8/64,16/64,32/64,8/96,16/96,32/96,48/96,8/192,16/192,32/192,\
-                   48/192,64/192,8/256,16/256,32/256,48/256,64/256",
-        mariadb: &[4, 5, 6, 8, 12, 16, 24, 32, 48],
-        ef: &[10, 20, 30, 40, 80, 120, 200, 400, 800],
-        ramp: &[1, 8],
-    },
-];
+fn presets() -> &'static [Preset] {
+    static PRESETS: LazyLock<Vec<Preset>> =
+        LazyLock::new(|| workload::presets(include_str!("presets.toml")).unwrap_or_default());
+    &PRESETS
+}
 
 /// Default seed of the generated set: the first one that passes all checks of `rqps vector
 /// verify-data` (docs/vector.md).
@@ -271,7 +244,7 @@ const DATA_SEED: u64 = 2;
 ///
 /// No such preset; the text lists the valid ones.
 pub fn workload(preset: &str) -> Result<Workload, String> {
-    let found = named(&PRESETS, |known| (known.name, &[]), preset)?;
+    let found = workload::named(presets(), |known| (&known.name, &[]), preset)?;
     let shape = VectorShape {
         data: DataSource::Fashion {
             dims: 784,
@@ -281,10 +254,10 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
         },
         k: 10,
         cases: vec![Case::Sweep],
-        pgvector: list(found.pgvector, |word| PgBuild::try_from(word.to_owned()))?,
-        mariadb: found.mariadb.to_vec(),
-        ef: found.ef.to_vec(),
-        ramp: found.ramp.to_vec(),
+        pgvector: list(&found.pgvector, |word| PgBuild::try_from(word.to_owned()))?,
+        mariadb: found.mariadb.clone(),
+        ef: found.ef.clone(),
+        ramp: found.ramp.clone(),
         targets: vec![0.95, 0.99],
         selectivity: vec![50.0, 10.0, 1.0],
         deletes: vec![10.0, 50.0],
@@ -372,5 +345,19 @@ pub fn check_target(target: &Target) -> Result<(), String> {
             target.label
         )),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_presets_is_read() {
+        let names: Vec<&str> = presets().iter().map(|preset| preset.name.as_str()).collect();
+        assert_eq!(names, ["quick", "standard", "full"]);
+        let full = workload("full").unwrap();
+        let BenchmarkParameters::Vector(shape) = &full.shape else { panic!("{full:?}") };
+        assert_eq!((full.rows, shape.pgvector.len(), shape.ef.len()), (60_000, 19, 9));
     }
 }

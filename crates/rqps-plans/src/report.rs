@@ -95,15 +95,7 @@ pub fn cut(text: &str, width: usize) -> String {
     format!("{}...", kept.trim_end())
 }
 
-const STYLE: &str = "\
-body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:110rem;padding:0 1rem;\
-color:#222;background:#fff}table{border-collapse:collapse}td,th{padding:.2rem .7rem;\
-text-align:left;border-bottom:1px solid #ddd;vertical-align:top}pre{font:12.5px/1.4 \
-ui-monospace,monospace;margin:0;white-space:pre-wrap;overflow-wrap:anywhere}.side{display:grid;\
-grid-template-columns:1fr 1fr;gap:1rem}.side>div{border:1px solid #ddd;padding:.6rem;\
-overflow-x:auto}.other{background:#fff0c2}.class{font-weight:600}section{margin:2rem 0}\
-@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}.other{background:#4a3b00}\
-td,th,.side>div{border-color:#444}}@media(max-width:60rem){.side{grid-template-columns:1fr}}";
+const STYLE: &str = include_str!("report.css");
 
 /// The page: a table of all that is not the same, and the trees of each side by side.
 pub fn html(report: &Report) -> String {
