@@ -123,6 +123,8 @@ struct Replay {
     advanced: Condvar,
     /// Of each text.
     class_of: Vec<usize>,
+    /// Of each text: whether it could change a row.
+    writes: Vec<bool>,
     classes: Vec<Mutex<ClassFigures>>,
     stalled: Duration,
 }
@@ -199,6 +201,7 @@ impl Replay {
             begun: OnceLock::new(),
             progress: Mutex::new(progress),
             advanced: Condvar::new(),
+            writes: trace.texts.iter().map(|text| trace::writes(text)).collect(),
             class_of,
             classes,
             stalled: STALLED + Duration::from_secs_f64(2.0 * longest / 1000.0),
@@ -465,7 +468,15 @@ impl ClientEvent for ReplayClient {
                 self.replay.ended(place, begun.elapsed(), &reply);
             }
             match reply {
-                Ok(reply) => tally.count(reply),
+                Ok(reply) => {
+                    let no_ops = tally.no_ops;
+                    tally.count(reply);
+                    let text = self.replay.trace.sent[place].text as usize - 1;
+                    if !self.replay.writes[text] {
+                        // The frame of a transaction meets no row.
+                        tally.no_ops = no_ops;
+                    }
+                }
                 Err(error) if asked || error.code().is_none() => {
                     let kind = format!("statement {} of the trace", place + 1);
                     return Err(StatementError { kind, error });

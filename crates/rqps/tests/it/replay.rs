@@ -85,6 +85,8 @@ fn check_replay(test: &str, dialect: &str, targets: [&str; 2]) {
         assert_eq!(outcome["statements"].as_u64(), Some(all), "{outcome}");
         // Every error and every other number of rows would be a note, and so would the wrong order.
         assert_eq!(outcome["notes"], serde_json::json!([]), "{outcome}");
+        // BEGIN and COMMIT are no writes.
+        assert_eq!(outcome["no_ops"].as_u64().unwrap_or(0), 0, "{outcome}");
         let reads = if dialect == "postgres" { "read-04" } else { "read-02" };
         assert_eq!(outcome["roles"][reads]["rows"].as_u64(), Some(40), "{outcome}");
     }
