@@ -166,11 +166,11 @@ impl External {
         )))
     }
 
-    /// Has the server look for the tables of the user's statements, and for the right to them. Beside
-    /// the tables of a benchmark, scripts see no others.
+    /// Has the server look for the tables of the user's statements. Beside the tables of a benchmark,
+    /// scripts see no others.
     ///
     /// # Errors
-    /// [`DbmsError::Refused`] names the first statement whose tables are missing or closed.
+    /// [`DbmsError::Refused`] names the first statement whose tables are missing.
     pub fn look_at(&self, statements: &[String]) -> Result<(), DbmsError> {
         let mut login = self.login.clone();
         if !self.is_visitor() && self.dialect == Dialect::Mysql {

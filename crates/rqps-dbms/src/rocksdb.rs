@@ -93,7 +93,7 @@ impl KeyValue {
         self.site.check_build()?;
         let mut command = child::command(&self.site.warden_program, ChildTask::Library);
         command.arg(ROCKSDB_COMMAND);
-        server::ask(command, probe, ANSWER_MAX)
+        server::ask(command, probe, ANSWER_MAX, &self.site.interrupt)
     }
 }
 

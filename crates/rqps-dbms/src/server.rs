@@ -13,7 +13,7 @@ use std::{fs, thread};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::control::{DbmsError, Site};
+use crate::control::{DbmsError, Interrupt, Site};
 use crate::kept_data::KeptData;
 use crate::log::{self, Words};
 use crate::sql_server::first_query;
@@ -538,18 +538,19 @@ fn make_folder(path: &Path) -> Result<(), DbmsError> {
 
 // Questions to a DBMS that is a library: a process of its own loads it, answers one, and ends.
 
-/// Starts the process and asks it. It says at most `most` bytes.
+/// Starts the process and asks it. It says at most `most` bytes, and ends when the user stops rqps.
 pub(super) fn ask<A: DeserializeOwned>(
     mut command: Command,
     question: &impl Serialize,
     most: u64,
+    interrupt: &Interrupt,
 ) -> io::Result<Result<A, String>> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn()?;
     if let Some(mut input) = child.stdin.take() {
         input.write_all(&serde_json::to_vec(question)?)?;
     }
-    let (said, status) = command_output::output_of(child, most)?;
+    let (said, status) = command_output::output_of(child, most, &interrupt.0)?;
     serde_json::from_slice(&said).map_err(|_| {
         io::Error::other(format!("the process that loads the library ended with {status}"))
     })

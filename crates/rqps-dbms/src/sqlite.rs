@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::control::{ControlPlane, DbmsError, Site};
+use crate::control::{ControlPlane, DbmsError, Interrupt, Site};
 use crate::server::{self, check_library, hand_over_data};
 use crate::spec::{
     Arrangement, BuildForm, BuildRow, DbmsSpec, DebianLayout, LibraryForm, LibraryVersion,
@@ -63,6 +63,8 @@ pub struct SqliteFile<'a> {
     pub path: &'a Path,
     /// True for a file of somebody else, in which nothing may change.
     pub read_only: bool,
+    /// Ends the process.
+    pub interrupt: &'a Interrupt,
 }
 
 impl SqliteFile<'_> {
@@ -93,7 +95,7 @@ impl SqliteFile<'_> {
             None => child::command(self.program, ChildTask::Library),
         };
         command.arg(SQLITE_COMMAND);
-        server::ask(command, &work, ANSWER_MAX)
+        server::ask(command, &work, ANSWER_MAX, self.interrupt)
     }
 }
 
@@ -119,6 +121,7 @@ impl Sqlite {
             run_as: self.site.run_as.as_ref(),
             path: &self.path(),
             read_only: false,
+            interrupt: &self.site.interrupt,
         };
         let all = setup.into_iter().chain(statements.iter().map(|s| s.to_string()));
         let answer = file.ask(all.collect()).map_err(DbmsError::io(doing.clone()))?;

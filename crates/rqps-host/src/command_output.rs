@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -22,6 +23,8 @@ use rqps_model::escape;
 pub const PATIENCE: Duration = Duration::from_secs(30);
 /// Time limit for the rest of the output of a program that has ended.
 const AFTER_END: Duration = Duration::from_secs(2);
+/// Between two looks whether the user stops rqps.
+const LOOK_AT_STOP: Duration = Duration::from_millis(100);
 /// Most bytes kept of a program's output; ldconfig lists thousands of libraries.
 const KEPT: usize = 1 << 20;
 
@@ -225,13 +228,18 @@ fn copy_ends(mut from: impl Read, mut to: impl Write, most: u64) -> io::Result<(
 }
 
 /// The standard output of a process that gives up the rights of root, and how it ended. One that
-/// says more than `most` bytes is ended, and so is what any leaves running.
+/// says more than `most` bytes is ended, as is one that still runs when the user stops rqps, and
+/// what any leaves running.
 ///
 /// # Errors
-/// It says more, or cannot be read.
-pub fn output_of(mut child: Child, most: u64) -> io::Result<(Vec<u8>, ExitStatus)> {
+/// It says more, cannot be read, or `stop` is set.
+pub fn output_of(
+    mut child: Child,
+    most: u64,
+    stop: &AtomicBool,
+) -> io::Result<(Vec<u8>, ExitStatus)> {
     let mut said = Vec::new();
-    let read = child.stdout.take().map_or(Ok(0), |pipe| pipe.take(most + 1).read_to_end(&mut said));
+    let read = child.stdout.take().map_or(Ok(()), |pipe| read_until(pipe, most, stop, &mut said));
     let is_long = said.len() as u64 > most;
     if is_long || read.is_err() {
         end_group(&mut child);
@@ -242,6 +250,31 @@ pub fn output_of(mut child: Child, most: u64) -> io::Result<(Vec<u8>, ExitStatus
     let status = child.wait()?;
     confinement::end_left(child.id());
     Ok((said, status))
+}
+
+/// Reads to the end, or a little more than `most` bytes.
+fn read_until(
+    mut pipe: ChildStdout,
+    most: u64,
+    stop: &AtomicBool,
+    said: &mut Vec<u8>,
+) -> io::Result<()> {
+    let mut piece = [0; 8192];
+    while said.len() as u64 <= most {
+        if stop.load(Ordering::Relaxed) {
+            return Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted"));
+        }
+        if !is_ready(&pipe, PollFlags::IN, LOOK_AT_STOP)? {
+            continue;
+        }
+        match pipe.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(length) => said.extend_from_slice(&piece[..length]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Ends a child with all processes of its group. They may have ended by themselves, which is as
@@ -458,7 +491,7 @@ impl LineChild {
 }
 
 /// True if a pipe can be read or written, or its other end is closed, within `patience`.
-fn is_ready(pipe: impl AsFd, what: PollFlags, patience: Duration) -> Result<bool, LineFault> {
+fn is_ready(pipe: impl AsFd, what: PollFlags, patience: Duration) -> io::Result<bool> {
     let until = Instant::now() + patience;
     loop {
         let left = until.saturating_duration_since(Instant::now());
@@ -466,7 +499,7 @@ fn is_ready(pipe: impl AsFd, what: PollFlags, patience: Duration) -> Result<bool
         match poll(&mut [PollFd::new(&pipe, what)], Some(&left)) {
             Ok(ready) => return Ok(ready > 0),
             Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(LineFault::Io(error.into())),
+            Err(error) => return Err(error.into()),
         }
     }
 }
@@ -530,6 +563,23 @@ mod tests {
         let said = run(shell("echo yes; sleep 20 &")).unwrap();
         assert!(said.success() && said.output == "yes\n", "{}", said.output);
         assert!(begun.elapsed() < Duration::from_secs(20), "it waited for the other process");
+    }
+
+    #[test]
+    fn the_first_word_of_the_user_ends_a_process_that_is_asked() {
+        let mut command = shell("echo $$; exec sleep 1000");
+        let child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let place = std::path::PathBuf::from(format!("/proc/{}", child.id()));
+        let stop = Arc::new(AtomicBool::new(false));
+        let user = Arc::clone(&stop);
+        let ends = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(300));
+            user.store(true, Ordering::Relaxed);
+        });
+        let error = output_of(child, 1000, &stop).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Interrupted);
+        assert!(!place.exists());
+        ends.join().unwrap();
     }
 
     #[test]

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use crate::rehearsal::{
     PlanError, PlanNode, Planner, PrivatePlace, Rehearsal, SourceFiles, Statement, Tell, each_chunk,
 };
-use rqps_dbms::{ControlRow, SqliteAnswers, SqliteFile};
+use rqps_dbms::{ControlRow, Interrupt, SqliteAnswers, SqliteFile};
 use rqps_host::user::{self, User};
 use rqps_model::build::{Build, Dbms, Manifest, Version};
 use rqps_model::dialect::Dialect;
@@ -42,6 +42,7 @@ pub struct Library {
     run_as: Option<User>,
     path: PathBuf,
     read_only: bool,
+    interrupt: Interrupt,
 }
 
 impl Library {
@@ -52,6 +53,7 @@ impl Library {
             run_as: self.run_as.as_ref(),
             path: &self.path,
             read_only: self.read_only,
+            interrupt: &self.interrupt,
         };
         let name = || format!("ask sqlite {}", self.build.manifest.version);
         file.ask(statements).with_context(name)?.map_err(|words| anyhow!("{}: {words}", name()))
@@ -62,11 +64,11 @@ impl Library {
     ///
     /// # Errors
     /// It is not there, or root finds a link of another user.
-    pub fn of_user(path: &Path, program: &Path) -> Result<Library> {
+    pub fn of_user(path: &Path, program: &Path, interrupt: &Interrupt) -> Result<Library> {
         let found = user::who_reads(path);
         let (path, run_as) = found.with_context(|| format!("find {}", path.display()))?;
-        let program = program.to_owned();
-        Ok(Library { build: compiled_in(), program, run_as, path, read_only: true })
+        let (program, interrupt) = (program.to_owned(), interrupt.clone());
+        Ok(Library { build: compiled_in(), program, run_as, path, read_only: true, interrupt })
     }
 
     /// The rows of a query.
@@ -132,9 +134,10 @@ pub fn prepare(
         run_as: place.run_as.clone(),
         path: folder.join(name),
         read_only: false,
+        interrupt: place.interrupt.clone(),
     };
     let own = match source {
-        SqliteSource::File(path) => Library::of_user(path, &place.program)?,
+        SqliteSource::File(path) => Library::of_user(path, &place.program, &place.interrupt)?,
         SqliteSource::Made(files) => {
             let made = library(old, "source.db");
             tell("making the source database");
@@ -243,7 +246,7 @@ fn facts(own: &Library) -> Result<Facts> {
 /// # Errors
 /// The file cannot be read.
 pub fn holds_values(path: &Path, place: &PrivatePlace) -> Result<bool> {
-    let own = Library::of_user(path, &place.program)?;
+    let own = Library::of_user(path, &place.program, &place.interrupt)?;
     Ok(facts(&own)?.stat4.is_some())
 }
 

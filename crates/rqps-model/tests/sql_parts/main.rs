@@ -162,8 +162,6 @@ const KNOWN: &[(&str, &[&str])] = &[
         "dbms/postgres",
         &["cleanup", "column", "encryption", "name", "own", "password", "table", "view"],
     ),
-    // A whole statement, which the server has just prepared by itself.
-    ("dbms/sql_server", &["sql"]),
     ("dbms/sqlite", &["line", "name"]),
     ("driver/behind", &["words"]),
     ("driver/connection", &["id"]),

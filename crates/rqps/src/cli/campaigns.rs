@@ -607,7 +607,9 @@ mod tests {
     #[test]
     fn a_password_in_a_dsn_is_used_although_no_folder_keeps_it() {
         let words = ["a=postgres://u:secret@h/d".to_owned(), "b=sqlite".to_owned()];
-        let plan = plan_of(&words, &WorkloadArgs::default()).expect("plan");
+        let (bench, preset) = (vec!["sysbench".to_owned()], "quick".to_owned());
+        let shape = WorkloadArgs { bench, preset, ..WorkloadArgs::default() };
+        let plan = plan_of(&words, &shape).expect("plan");
         let kept = file::print(&plan).expect("text");
         assert!(!kept.contains("secret"), "{kept}");
         let plan = with_passwords(file::parse(&kept).expect("plan"), &words).expect("plan");

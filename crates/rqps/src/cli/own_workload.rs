@@ -19,6 +19,7 @@ use rqps_bench::sql::draft::{self, AskDatabase, DatabaseSurvey, survey};
 use rqps_bench_lua as lua;
 use rqps_bench_vector::analyze::verify::{self, DataCheck, Progress, Seeded};
 use rqps_bench_vector::data::{VectorSet, files, statistics};
+use rqps_dbms::Interrupt;
 use rqps_driver::load_changes;
 use rqps_driver::request::RequestBody;
 use rqps_host::child::{self, ChildTask};
@@ -503,7 +504,8 @@ fn of_file(path: &Path) -> Result<(Dialect, String, DatabaseSurvey)> {
     if !path.is_file() {
         bail!("{}: it is neither a file nor a DSN such as postgres://user@host/db", doing());
     }
-    let database = Library::of_user(path, &program()?).with_context(doing)?;
+    let database =
+        Library::of_user(path, &program()?, &Interrupt::default()).with_context(doing)?;
     let mut ask = |sql: &str| database.rows(sql).map_err(|error| format!("{error:#}"));
     let found = survey(Dialect::Sqlite, &mut ask).map_err(anyhow::Error::msg);
     Ok((Dialect::Sqlite, path.display().to_string(), found.with_context(doing)?))

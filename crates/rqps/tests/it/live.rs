@@ -44,6 +44,12 @@ fn root_of(test: &str, target: &str) -> Option<PathBuf> {
     Some(root)
 }
 
+/// A build by its path: rqps copies no data folder that it made before, so one is made each time.
+fn by_path(target: &str, root: &Path) -> String {
+    let (dbms, _) = target.split_once('@').unwrap();
+    format!("{dbms}={}", root.display())
+}
+
 /// When rqps is killed.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
@@ -93,10 +99,9 @@ fn wait_for(moment: Moment, scene: &Scene, running: &mut Running) -> bool {
 /// Kills rqps at moments of every kind; each time nothing stays but what was finished.
 fn killed_again_and_again(test: &str, target: &str) {
     let _turn = turn();
-    if root_of(test, target).is_none() {
-        return;
-    }
+    let Some(root) = root_of(test, target) else { return };
     let scene = Scene::new();
+    let target = by_path(target, &root);
     let (a, b) = (format!("a={target}"), format!("b={target}"));
     let moments = [
         (Moment::Init, 150),
@@ -158,11 +163,13 @@ fn killed_at_any_moment_it_leaves_no_mysql_and_loses_no_step() {
 fn ctrl_c_stops_cleanly() {
     let _turn = turn();
     let test = "ctrl_c_stops_cleanly";
-    if root_of(test, POSTGRES).is_none() || root_of(test, MYSQL).is_none() {
+    let (Some(postgres), Some(mysql)) = (root_of(test, POSTGRES), root_of(test, MYSQL)) else {
         return;
-    }
+    };
     let scene = Scene::new();
-    let targets = ["a=postgres@17.2.0", "b=mysql@8.0.33"];
+    let targets = [by_path(POSTGRES, &postgres), by_path(MYSQL, &mysql)];
+    let targets = [format!("a={}", targets[0]), format!("b={}", targets[1])];
+    let targets = targets.each_ref().map(String::as_str);
     for (moment, steps) in [(Moment::Init, 0), (Moment::Settle, 0), (Moment::Steps(3), 3)] {
         let stored = scene.path("out/plan.toml").exists();
         let command = if stored { scene.resume() } else { scene.compare(&targets, &STEPS) };
