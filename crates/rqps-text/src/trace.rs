@@ -150,7 +150,7 @@ impl Trace {
                     texts.push(text);
                 }
                 TraceLine::Sent(one) => {
-                    held += one.values.iter().flatten().map(String::len).sum::<usize>();
+                    held += one.held();
                     check(&one, texts.len()).map_err(fault)?;
                     sent.push(one);
                 }
@@ -347,6 +347,12 @@ fn check(one: &SentStatement, texts: usize) -> Result<(), String> {
 }
 
 impl SentStatement {
+    /// Bytes of its values and error: a NULL of five bytes in the file takes 24.
+    fn held(&self) -> usize {
+        let texts = self.values.iter().flatten().chain(&self.error);
+        texts.map(String::len).sum::<usize>() + size_of_val(self.values.as_slice())
+    }
+
     fn end(&self) -> f64 {
         self.at + self.ms.unwrap_or(0.0)
     }
@@ -562,6 +568,14 @@ mod tests {
         check(&[HEAD, text, &endless, end], &["line 3: its times are none", "hint"]);
         let more = one.replace("\"text\":1", "\"text\":1,\"run\":\"rm\"");
         check(&[HEAD, text, &more, end], &["line 3", "unknown field"]);
+    }
+
+    #[test]
+    fn values_without_a_text_take_room_too() {
+        let nulls = SentStatement { values: vec![None; 1000], ..SentStatement::default() };
+        assert!(nulls.held() >= 16_000, "{}", nulls.held());
+        let error = SentStatement { error: Some("x".repeat(900)), ..SentStatement::default() };
+        assert_eq!(error.held(), 900);
     }
 
     #[test]
