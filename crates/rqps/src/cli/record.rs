@@ -1,6 +1,6 @@
 //! `rqps record`: a trace of the statements of a server, for `--bench trace:FILE`.
 
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io::{BufWriter, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -11,10 +11,11 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::cli::exit;
+use rqps_host::beneath::Folder;
 use rqps_model::build::Dbms;
 use rqps_model::dialect::Dialect;
 use rqps_model::{bounded, safe_path};
-use rqps_text::trace::ValueHasher;
+use rqps_text::trace::{TraceEnd, ValueHasher};
 
 /// `rqps record`.
 #[derive(Debug, Args)]
@@ -45,19 +46,19 @@ pub(super) fn record(words: &Record) -> Result<u8> {
             words.dbms
         );
     };
-    let doing = || format!("write {}", words.out.display());
     let hasher = words.hash_values.then(key).transpose()?.map(ValueHasher::new);
-    let file = safe_path::new_file(&words.out).with_context(doing)?;
-    // It has values of rows.
-    file.set_permissions(Permissions::from_mode(0o600)).with_context(doing)?;
-    let file = BufWriter::new(file);
-    let end = if words.out.extension().is_some_and(|end| end == "gz") {
-        let out = GzEncoder::new(file, Compression::default());
-        let (out, end) = rqps_plans::record(dialect, &words.log, hasher, out)?;
-        out.finish().and_then(|file| Ok(file.into_inner()?)).with_context(doing)?;
-        end
-    } else {
-        rqps_plans::record(dialect, &words.log, hasher, file)?.1
+    let file = safe_path::new_file(&words.out);
+    let file = file.with_context(|| format!("write {}", words.out.display()))?;
+    let end = match write(words, dialect, hasher, file) {
+        Ok(end) => end,
+        Err(error) => {
+            // Else the corrected command would find the file in its way.
+            let (folder, name) = (words.out.parent(), words.out.file_name());
+            let folder = Folder::open(folder.unwrap_or("".as_ref()));
+            let removed = folder.and_then(|it| it.remove_file(name.unwrap_or_default().as_ref()));
+            removed.with_context(|| format!("remove the part of {}", words.out.display()))?;
+            return Err(error);
+        }
     };
     out!("recorded {} statements into {}", end.statements, words.out.display());
     for (why, count) in &end.left_out {
@@ -67,6 +68,26 @@ pub(super) fn record(words: &Record) -> Result<u8> {
         info!("rqps: it holds the values of its statements; --hash-values hides them");
     }
     Ok(exit::FINE)
+}
+
+fn write(
+    words: &Record,
+    dialect: Dialect,
+    hasher: Option<ValueHasher>,
+    file: File,
+) -> Result<TraceEnd> {
+    let doing = || format!("write {}", words.out.display());
+    // It has values of rows.
+    file.set_permissions(Permissions::from_mode(0o600)).with_context(doing)?;
+    let file = BufWriter::new(file);
+    Ok(if words.out.extension().is_some_and(|end| end == "gz") {
+        let out = GzEncoder::new(file, Compression::default());
+        let (out, end) = rqps_plans::record(dialect, &words.log, hasher, out)?;
+        out.finish().and_then(|file| Ok(file.into_inner()?)).with_context(doing)?;
+        end
+    } else {
+        rqps_plans::record(dialect, &words.log, hasher, file)?.1
+    })
 }
 
 /// A random key.

@@ -156,4 +156,6 @@ fn a_trace_is_made_of_a_log_and_hides_values() {
     fs::write(folder.path().join("server.log"), "hello\n").unwrap();
     let output = record("-o none.trace");
     assert!(said(&output).contains("log_min_duration_statement"), "{}", said(&output));
+    // A part of a trace would be in the way of the next try.
+    assert!(!folder.path().join("none.trace").exists());
 }
