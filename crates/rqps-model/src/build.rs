@@ -410,7 +410,7 @@ const POSTGRES_DURABLE: [&str; 4] =
     ["fsync", "synchronous_commit", "full_page_writes", "synchronous_standby_names"];
 
 #[rustfmt::skip]
-const POSTGRES: [&str; 58] = [
+const POSTGRES: [&str; 59] = [
     "wal_level",
     "jit",
     "max_parallel_workers_per_gather",
@@ -435,8 +435,8 @@ const POSTGRES: [&str; 58] = [
     // When pages and the log are written.
     "max_wal_size", "min_wal_size", "checkpoint_timeout", "checkpoint_completion_target",
     "wal_buffers", "wal_sync_method", "commit_delay", "bgwriter_delay", "bgwriter_lru_maxpages",
-    "backend_flush_after", "autovacuum_vacuum_cost_delay", "autovacuum_vacuum_cost_limit",
-    "huge_pages", "maintenance_work_mem", "max_parallel_maintenance_workers",
+    "backend_flush_after", "autovacuum_naptime", "autovacuum_vacuum_cost_delay",
+    "autovacuum_vacuum_cost_limit", "huge_pages", "maintenance_work_mem", "max_parallel_maintenance_workers",
     "max_worker_processes",
     // What the planner may do.
     "enable_seqscan", "enable_indexscan", "enable_indexonlyscan", "enable_bitmapscan",

@@ -43,11 +43,11 @@ use rqps_lab::plan::words;
 pub(crate) mod exit {
     /// Success.
     pub(crate) const FINE: u8 = 0;
-    /// `rqps gate`: a regression.
+    /// `gate`, `check`, `confirm`: a regression. `plans`, `rehearse`: a statement changes or breaks.
     pub(crate) const REGRESSION: u8 = 1;
     /// The command line or the plan file is wrong, or a general prerequisite is missing.
     pub(crate) const USAGE: u8 = 2;
-    /// `rqps gate`: too many unclear verdicts, or the numbers are not comparable.
+    /// The commands of [`REGRESSION`]: no verdict, or something cannot be told.
     pub(crate) const NO_VERDICT: u8 = 3;
     /// A run failed; the other runs are kept.
     pub(crate) const RUN_FAILED: u8 = 4;
