@@ -13,7 +13,7 @@ use crate::cli::measure::plan_of;
 use crate::cli::parts::{SittingArgs, WorkloadArgs};
 use crate::cli::questions::{self, Origin};
 use crate::cli::terminal::{self, Display};
-use crate::cli::{exit, gate, hosts, own_workload};
+use crate::cli::{builds, exit, gate, hosts, own_workload};
 use rqps_analysis::calibration::layout_noise;
 use rqps_builds::catalogue::kept_releases;
 use rqps_host::host;
@@ -112,7 +112,10 @@ fn options_of(
 
 /// The plan with the passwords in the words of its targets, which no folder keeps.
 fn with_passwords(plan: Plan, words: &[String]) -> Result<Plan> {
-    let said = words::targets(words)?;
+    if words.is_empty() {
+        return Ok(plan);
+    }
+    let said = words::targets(&builds::targets(words)?)?;
     let mut draft = plan.draft();
     for target in &mut draft.targets {
         let of_server = |other: &&Target| matches!(other.source, BuildSource::Dsn(_));
@@ -128,11 +131,13 @@ fn with_passwords(plan: Plan, words: &[String]) -> Result<Plan> {
 fn begin(words: &BisectArgs) -> Result<BisectionFolder> {
     let rules = gate::rules(&[], &words.rules)?;
     let metric = words.metric.as_deref().map(metric).transpose()?;
-    if let [only] = words.targets.as_slice() {
+    if let [only] = words.targets.as_slice()
+        && !only.contains("..")
+    {
         bail!(
             "bisect: {only} is one target, and a bisection needs the older and the newer end\n\
              hint: rqps bisect DBMS@OLD DBMS@NEW --step NAME; `rqps builds` lists the versions. For \
-             commits: --repo DIR --good REF --bad REF --recipe DBMS"
+             commits, in the sources: rqps bisect HEAD~9 HEAD --step NAME"
         );
     }
     let Some(step) = words.step.clone() else {
@@ -143,7 +148,7 @@ fn begin(words: &BisectArgs) -> Result<BisectionFolder> {
     };
     let cache = lab::open_cache(&folders::cache(words.folders.cache.cache.as_deref()))?;
     let known = |dbms| kept_releases(dbms, &cache);
-    let versions = versions(&words::targets(&words.target_words())?, &known)?;
+    let versions = versions(&words::targets(&words.target_words()?)?, &known)?;
     info!("rqps: {} versions", versions.len());
     let all: Vec<String> = versions.iter().map(|version| words::word(&version.target)).collect();
     // All versions must be able to run the step; the plan keeps the two ends.
@@ -175,7 +180,8 @@ fn plan_of_step(
     command: &str,
 ) -> Result<Plan> {
     let (steps, sittings) = (vec![step.to_owned()], SittingArgs::default());
-    let plan = plan_of(targets, &WorkloadArgs { steps, sittings, ..shape.clone() })?;
+    let shape = WorkloadArgs { steps, sittings, ..shape.clone() };
+    let plan = plan_of(&builds::targets(targets)?, &shape)?;
     hosts::refuse_server(&plan, command)?;
     check_step(&plan, step)?;
     Ok(plan)
@@ -240,8 +246,8 @@ fn metric(name: &str) -> Result<Metric> {
 
 #[derive(Debug, Args)]
 pub(super) struct BisectArgs {
-    /// Baseline and candidate: two releases of a DBMS, between which `rqps builds` knows others; or
-    /// three or more targets in their order
+    /// Baseline and candidate: two releases of a DBMS, between which `rqps builds` knows others; in
+    /// its sources two commits (HEAD~9 HEAD); or three or more targets in their order
     #[arg(value_name = "TARGET", required_unless_present_any = ["resume", "repo"])]
     pub targets: Vec<String>,
     /// Git repository whose commits to search, instead of targets
@@ -286,15 +292,15 @@ pub(super) struct BisectArgs {
 
 impl BisectArgs {
     /// The words of the targets, those of two commits among them.
-    fn target_words(&self) -> Vec<String> {
+    fn target_words(&self) -> Result<Vec<String>> {
         let (Some(repository), Some(recipe)) = (&self.repo, &self.recipe) else {
-            return self.targets.clone();
+            return builds::targets(&self.targets);
         };
         let (dbms, variant) = recipe.split_once('+').unwrap_or((recipe, ""));
         let plus = if variant.is_empty() { "" } else { "+" };
         let ends = [&self.good, &self.bad].into_iter().flatten();
         let word = |end| format!("{dbms}=src:{}@{end}{plus}{variant}", repository.display());
-        ends.map(word).collect()
+        Ok(ends.map(word).collect())
     }
 }
 

@@ -398,8 +398,10 @@ fn an_end_that_does_not_build_is_built_once() {
     check(&line, &["swap them"]);
     // Named from within, too.
     let own = "bisect sqlite=src:.@HEAD sqlite=src:.@HEAD~1 --step point-query";
-    let complaint = text(&run_in(&self::words(own), &path).stderr);
-    assert!(complaint.contains("swap them"), "{complaint}");
+    for own in [own, "bisect HEAD HEAD~1 --step point-query"] {
+        let complaint = text(&run_in(&self::words(own), &path).stderr);
+        assert!(complaint.contains("swap them"), "{own}: {complaint}");
+    }
     let line = line.replace("@HEAD ", "@FIRST ").replace("@HEAD~1", "@HEAD");
     let line = line.replace("@FIRST", "@HEAD~1");
     let lacks = "sqlite-HEAD-1 cannot be measured: these are no sources";
