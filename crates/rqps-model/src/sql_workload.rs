@@ -307,6 +307,10 @@ pub struct SqlStep {
     /// `trace`: how many times as fast as it was recorded; without it, as fast as the order allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
+    /// `trace`: how long the replay takes where the server is as fast as the recorded one; rqps
+    /// computes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_seconds: Option<f64>,
     /// `trace`: `recorded`, or `free` to keep the order within each session only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<String>,
@@ -327,6 +331,9 @@ pub struct ReplayWork {
     pub speed: Option<f64>,
     /// True to keep the order within each session only.
     pub is_free: bool,
+    /// How long it takes where the server is as fast as the recorded one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_seconds: Option<f64>,
 }
 
 /// Statements that belong together.

@@ -234,6 +234,19 @@ impl Trace {
         (last - self.begin()) / 1000.0
     }
 
+    /// The time in which some statement was at work, seconds: a replay without a speed leaves out
+    /// the rest.
+    pub fn busy_seconds(&self) -> f64 {
+        let mut spans: Vec<(f64, f64)> = self.sent.iter().map(|it| (it.at, it.end())).collect();
+        spans.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let (mut busy, mut until) = (0.0, f64::MIN);
+        for (begin, end) in spans {
+            busy += (end - begin.max(until)).max(0.0);
+            until = until.max(end);
+        }
+        busy / 1000.0
+    }
+
     /// When the first statement began, milliseconds.
     pub fn begin(&self) -> f64 {
         self.sent.iter().map(|one| one.at).fold(f64::MAX, f64::min)
@@ -588,6 +601,7 @@ mod tests {
         ]);
         assert_eq!(trace.clients().unwrap(), [vec![0, 2], vec![1, 3]]);
         assert_eq!((trace.begin(), trace.seconds()), (0.0, 0.003));
+        assert_eq!(trace.busy_seconds(), 0.0025);
     }
 
     #[test]

@@ -68,6 +68,9 @@ pub fn fit(workload: &mut Workload) -> Result<(), String> {
         let slower = step.speed.map_or(1.0, |speed| speed.min(1.0));
         let seconds = (2.0 * trace.seconds() / slower).clamp(SECONDS_LEAST, SECONDS_MOST);
         step.seconds.get_or_insert(seconds.ceil());
+        let expected =
+            step.speed.map_or_else(|| trace.busy_seconds(), |speed| trace.seconds() / speed);
+        step.expected_seconds.get_or_insert((expected * 10.0).ceil() / 10.0);
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use rqps_model::benchmark::{Group, Phase};
 use rqps_model::build::{BuildSource, Target};
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
+use rqps_model::sql_workload::ReplayWork;
 use rqps_stats::summary::median;
 
 /// Starting a driver process, connecting, preparing, asking for plans.
@@ -331,7 +332,10 @@ pub fn phase_task(
             let restart =
                 if step.restart_before { usual.start_seconds + usual.stop_seconds } else { 0.0 };
             let sampled = plan.workload.profile_hertz.map_or(0.0, |_| PROFILE_SECONDS);
-            let timed = step.seconds + step.warmup_seconds + STEP_OVERHEAD_SECONDS + sampled;
+            // The seconds of a replay are its limit.
+            let replay = step.own().and_then(|work: &ReplayWork| work.expected_seconds);
+            let window = replay.map_or(step.seconds, |expected| expected.min(step.seconds));
+            let timed = window + step.warmup_seconds + STEP_OVERHEAD_SECONDS + sampled;
             let seconds = match plan.workload.counted_statements.map(|_| plan.counted(step)) {
                 None => timed,
                 Some(StepCount::Events(events)) => {
@@ -647,6 +651,7 @@ mod tests {
     use super::*;
     use crate::benchmarks;
     use crate::plan::words;
+    use rqps_model::benchmark::{RateUnit, Step};
 
     fn published(interleave: Interleave) -> PlanDraft {
         let words = ["rocksdb@9.9.3", "rocksdb@10.6.2"].map(str::to_owned);
@@ -679,6 +684,19 @@ mod tests {
             start(&published(Interleave::Run), &published(Interleave::Run).targets[0]).seconds,
             0.2
         );
+    }
+
+    #[test]
+    fn a_replay_takes_the_time_of_its_trace_and_not_its_limit() {
+        let plan = published(Interleave::Run);
+        let of = |expected_seconds| {
+            let work = ReplayWork { expected_seconds, ..ReplayWork::default() };
+            let step = Step::new("replay", Group::Write, RateUnit::Queries, work);
+            let phase = Phase::Measure(Box::new(Step { seconds: 60.0, ..step }));
+            phase_task(&plan, &plan.targets[0], (0, &phase)).seconds
+        };
+        assert_eq!(of(None) - of(Some(7.0)), 53.0);
+        assert_eq!(of(Some(90.0)), of(None));
     }
 
     #[test]

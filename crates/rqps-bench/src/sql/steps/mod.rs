@@ -178,6 +178,7 @@ fn replayed(shape: &SqlShape, step: &SqlStep, trace: &str, dialect: Dialect) -> 
         init: session_setup(dialect).map(str::to_owned).chain(step.init.iter().cloned()).collect(),
         speed: step.speed,
         is_free: step.order.as_deref() == Some("free"),
+        expected_seconds: step.expected_seconds,
     };
     Step {
         reported: step.reported.unwrap_or(true),
