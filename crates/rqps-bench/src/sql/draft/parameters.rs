@@ -389,10 +389,17 @@ fn pattern(table: &TableFacts, column: usize, seen: Option<&str>) -> Parameter {
     let mut patterns: Vec<String> = texts(facts).iter().map(of_text).collect();
     patterns.sort_unstable();
     patterns.dedup();
+    let name = name(table, column);
     if patterns.is_empty() {
-        patterns.push("a%".to_owned());
+        let is_plain = |letter: char| letter.is_alphanumeric() || " %_-".contains(letter);
+        return match inside.filter(|inside| inside.chars().all(is_plain)) {
+            Some(sent) => {
+                list(&quoted(sent), &format!("as it was sent; {name} has no short values"))
+            }
+            None => list("\"a%\"", &format!("EDIT: no value of {name} is known")),
+        };
     }
-    let of = format!("beginnings of {}", name(table, column));
+    let of = format!("{} of {name}", if begins { "parts" } else { "beginnings" });
     of_column(&ColumnValues::Sample(patterns), &facts.type_name, &of)
 }
 
@@ -583,6 +590,25 @@ mod tests {
         let files = parameters.into_files();
         let text = "\"room\",\"place\"\n\"1\",\"40\"\n\"9\",\"a\"\"b\"\n".to_owned();
         assert_eq!(files, [DraftFile { name: "shop-keys-1-shelf.csv".to_owned(), text }]);
+    }
+
+    #[test]
+    fn a_pattern_has_the_wildcards_that_were_sent() {
+        let texts = ColumnValues::Sample(vec!["Title 12".to_owned()]);
+        let columns =
+            vec![column("title", "text", texts), column("body", "", ColumnValues::Unknown)];
+        let table = TableFacts { name: "post".to_owned(), columns, ..TableFacts::default() };
+        let check = |column, seen, wanted: &str, comment: &str| {
+            let found = pattern(&table, column, seen);
+            assert!(found.value.contains(&format!("[{wanted}]")), "{}", found.value);
+            assert!(found.comment.contains(comment), "{}", found.comment);
+        };
+        check(0, Some("'Title 1%'"), "\"Tit%\"", "beginnings of post.title");
+        check(0, Some("'%itl%'"), "\"%itl%\"", "parts of post.title");
+        check(0, None, "\"Tit%\"", "beginnings");
+        check(1, Some("'%tex%'"), "\"%tex%\"", "as it was sent");
+        check(1, Some("'a\\'b%'"), "\"a%\"", "EDIT:");
+        check(1, None, "\"a%\"", "EDIT:");
     }
 
     #[test]
