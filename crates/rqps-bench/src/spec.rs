@@ -230,9 +230,9 @@ pub fn look_apart(
     mut rqps: Command,
     command: &str,
     file: &Path,
-    with_help: bool,
+    more: &[&str],
 ) -> Result<String, String> {
-    rqps.arg(command).arg(file).args(with_help.then_some("--with-help"));
+    rqps.arg(command).arg(file).args(more);
     let output = command_output::run_stranger(rqps);
     let output = output.map_err(|error| format!("look at {}: {error}", file.display()))?;
     match output.errors.trim() {
@@ -386,7 +386,7 @@ mod tests {
         let look = |script: &str| {
             let mut sh = command("sh", ChildTask::Work);
             sh.args(["-c", script]);
-            look_apart(sh, "look", Path::new("evil.sh"), false)
+            look_apart(sh, "look", Path::new("evil.sh"), &[])
         };
         assert_eq!(look("echo it"), Ok("it".to_owned()));
         assert_eq!(look("echo why >&2; exit 1"), Err("why".to_owned()));

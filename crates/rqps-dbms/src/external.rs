@@ -15,6 +15,7 @@ use rqps_model::compatible::CompatibleServer;
 use rqps_model::dialect::{Dialect, SERVER_ONLY};
 use rqps_model::endpoint::{Address, Endpoint, Login, TlsMode};
 use rqps_model::escape;
+use rqps_text::reading::used_relations;
 use rqps_text::{ChangedRelation, elsewhere, place_query};
 
 /// So often at most the server is asked whether it is there, however often the lab looks.
@@ -26,7 +27,8 @@ const ABSENT: [&str; 9] =
 
 /// Ways out where statements run in the database of the DSN.
 const THEIR_TABLES: &str = "statements use the tables that are in the database of the DSN: name \
-     another database, make the table there or GRANT the right to it, or choose other --steps";
+     another database, make the table there (for a script: sysbench SCRIPT prepare) or GRANT the \
+     right to it, or choose other --steps";
 
 /// The way out where rqps makes the tables of a benchmark.
 const STANDARD_TABLES: &str = "the script sees only the standard tables, which rqps makes in a \
@@ -166,11 +168,11 @@ impl External {
         )))
     }
 
-    /// Has the server look for the tables of the user's statements. Beside the tables of a benchmark,
-    /// scripts see no others.
+    /// Has the server look for the tables of the user's statements, and for the rights to them. Beside
+    /// the tables of a benchmark, scripts see no others.
     ///
     /// # Errors
-    /// [`DbmsError::Refused`] names the first statement whose tables are missing.
+    /// [`DbmsError::Refused`] names the first statement whose tables are missing or closed.
     pub fn look_at(&self, statements: &[String]) -> Result<(), DbmsError> {
         let mut login = self.login.clone();
         if !self.is_visitor() && self.dialect == Dialect::Mysql {
@@ -188,17 +190,34 @@ impl External {
             hidden.map_err(DbmsError::sql(self.doing("look at the tables of")))?;
         }
         for sql in theirs {
-            let Err(error) = session.look_at(sql) else { continue };
-            if error.code().is_some_and(|code| ABSENT.contains(&code)) {
-                let sql = escape::line(sql);
-                return Err(DbmsError::Refused(format!(
-                    "execute `{sql}` on {}: {error}\nhint: {}",
-                    self.address,
-                    if self.is_visitor() { THEIR_TABLES } else { STANDARD_TABLES }
-                )));
+            let why = match session.look_at(sql) {
+                Ok(()) => self.closed(&mut *session, sql),
+                Err(error) if error.code().is_some_and(|code| ABSENT.contains(&code)) => {
+                    Some(error.to_string())
+                }
+                Err(_) => None,
+            };
+            if let Some(why) = why {
+                let (sql, place) = (escape::line(sql), &self.address);
+                let hint = if self.is_visitor() { THEIR_TABLES } else { STANDARD_TABLES };
+                let what = format!("execute `{sql}` on {place}: {why}\nhint: {hint}");
+                return Err(DbmsError::Refused(what));
             }
         }
         Ok(())
+    }
+
+    /// The right to a table of a statement that the login lacks, where Postgres asks for it only when
+    /// the statement begins. A server that cannot tell is left to its run.
+    fn closed(&self, session: &mut dyn ControlConnection, sql: &str) -> Option<String> {
+        if self.dialect != Dialect::Postgres {
+            return None;
+        }
+        let (relation, right) = used_relations(sql).into_iter().find(|(relation, right)| {
+            matches!(one_value(session, &relation.closed_query(right)), Ok(Some(_)))
+        })?;
+        let (user, name) = (&self.login.user, escape::line(&relation.name));
+        Some(format!("{user} has no right to {right} on {name}"))
     }
 
     /// Looks what the server is, and lets it choose whether sessions are encrypted, where the DSN

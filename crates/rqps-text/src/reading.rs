@@ -94,6 +94,8 @@ pub fn keeps_names(dialect: Dialect, sql: &str) -> bool {
     let words = words(dialect, sql);
     match effect(dialect, sql) {
         Effect::Reads(_) => true,
+        // All names are of ASCII there, as rqps's own first statement on MySQL has it.
+        Effect::Frames if words == ["SET", "NAMES", "UTF8MB4"] => true,
         Effect::Frames => !words.iter().any(|word| TELLING.contains(&word.as_str())),
         Effect::Other => words.first().is_some_and(|word| CHANGES.contains(&word.as_str())),
     }
@@ -251,6 +253,51 @@ fn begins_lock(text: &[u8], at: usize) -> bool {
 
 // Tables, views and other objects that a load makes, changes or drops.
 
+/// The tables and views that a statement of Postgres names where nothing else can stand, each with
+/// the right that it needs there. What might be another thing is left out.
+pub fn used_relations(sql: &str) -> Vec<(ChangedRelation, &'static str)> {
+    let Ok(all) = without_hints(Dialect::Postgres, sql.as_bytes()) else { return Vec::new() };
+    let text = |at: usize| all.get(at).map_or("", |token| &sql[token.begin..token.end]);
+    let is = |at: usize, word: &str| text(at).eq_ignore_ascii_case(word);
+    let is_after = |at: usize, word: &str| at > 0 && is(at - 1, word);
+    let is_name = |at: usize| {
+        all.get(at).is_some_and(|token| matches!(token.kind, TokenKind::Word | TokenKind::Name))
+    };
+    // `extract(year FROM made)` names no table: that stands in parentheses without a query.
+    let (mut queries, mut found) = (vec![true], Vec::new());
+    for at in 0..all.len() {
+        match text(at) {
+            "(" => {
+                queries.push(["SELECT", "WITH", "(", "DELETE"].iter().any(|word| is(at + 1, word)))
+            }
+            ")" => drop(queries.pop()),
+            _ => {}
+        }
+        let right = match text(at).to_ascii_uppercase().as_str() {
+            "FROM" if is_after(at, "DELETE") => "DELETE",
+            "FROM" if queries.last() == Some(&true) && !is_after(at, "DISTINCT") => "SELECT",
+            "JOIN" => "SELECT",
+            "INTO" if is_after(at, "INSERT") => "INSERT",
+            "UPDATE" if at == 0 || is_after(at, "(") || is_after(at, ")") => "UPDATE",
+            _ => continue,
+        };
+        let begin = if is(at + 1, "ONLY") { at + 2 } else { at + 1 };
+        let end = if text(begin + 1) == "." { begin + 2 } else { begin };
+        let is_call = text(end + 1) == "(" && right != "INSERT";
+        // One of WITH may have the name of a table.
+        let is_of_with = begin == end
+            && (0..all.len()).any(|other| is(other, "WITH"))
+            && (0..all.len()).any(|other| {
+                is(other, text(begin)) && (is(other + 1, "AS") || text(other + 1) == "(")
+            });
+        if is_name(begin) && is_name(end) && !is_call && !is_of_with {
+            let name = &sql[all[begin].begin..all[end].end];
+            found.push((ChangedRelation::table(name), right));
+        }
+    }
+    found
+}
+
 /// Something that a statement makes, changes or drops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedRelation {
@@ -321,6 +368,19 @@ impl ChangedRelation {
             };
         }
         format!("SELECT 1 FROM information_schema.tables WHERE {}", self.mysql_condition())
+    }
+
+    /// The statement that returns a row if the login of a Postgres lacks a right to this relation
+    /// and to each of its columns.
+    pub fn closed_query(&self, right: &str) -> String {
+        let dialect = Dialect::Postgres;
+        let name = Literal::quoted(dialect, &self.identifier(dialect).to_string());
+        let right = Literal::quoted(dialect, right);
+        // No right to a single column removes rows.
+        let of_columns = "pg_catalog.has_any_column_privilege(pg_catalog.to_regclass";
+        let of_table = "pg_catalog.has_table_privilege(pg_catalog.to_regclass";
+        let asked = if right.to_string() == "'DELETE'" { of_table } else { of_columns };
+        format!("SELECT 1 WHERE NOT {asked}({name}), {right})")
     }
 
     /// The statement that returns the names of the columns that MySQL or MariaDB computes.
@@ -531,6 +591,36 @@ mod tests {
         for sql in others {
             assert!(!keeps_names(Dialect::Postgres, sql), "{sql}");
         }
+        assert!(keeps_names(Dialect::Mysql, "SET NAMES utf8mb4"));
+        assert!(!keeps_names(Dialect::Mysql, "SET NAMES gbk"));
+    }
+
+    #[test]
+    fn what_certainly_is_a_table_is_told_with_the_right_to_it() {
+        let check = |sql: &str, want: &[&str]| {
+            let found = used_relations(sql).into_iter();
+            let found: Vec<String> =
+                found.map(|(table, right)| format!("{right} {}", table.name)).collect();
+            assert_eq!(found, want, "{sql}");
+        };
+        check(
+            "SELECT extract(year FROM made) FROM ONLY shop.\"Order\" o JOIN item USING (id)",
+            &["SELECT shop.\"Order\"", "SELECT item"],
+        );
+        check(
+            "SELECT a FROM (SELECT b FROM t) x WHERE a IS DISTINCT FROM c FOR UPDATE",
+            &["SELECT t"],
+        );
+        check("DELETE FROM t WHERE a IN (SELECT a FROM u)", &["DELETE t", "SELECT u"]);
+        check("INSERT INTO t(a) SELECT 1 ON CONFLICT (a) DO UPDATE SET a = 1", &["INSERT t"]);
+        check("UPDATE t SET a = 1 FROM u", &["UPDATE t", "SELECT u"]);
+        check("WITH u AS (UPDATE t SET a = 1 RETURNING a) SELECT a FROM u", &["UPDATE t"]);
+        check("WITH u (a) AS (SELECT 1) SELECT a FROM u, generate_series(1, 2)", &[]);
+        check("SELECT a FROM generate_series(1, 2) a", &[]);
+        check("SELECT 'FROM t'", &[]);
+        let asked = ChangedRelation::table("shop.\"It's\"").closed_query("DELETE");
+        let name = "to_regclass('shop.\"It''s\"')";
+        assert!(asked.contains(name) && asked.ends_with(", 'DELETE')"), "{asked}");
     }
 
     #[test]

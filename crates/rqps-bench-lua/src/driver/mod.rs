@@ -6,7 +6,7 @@ mod host;
 mod random;
 mod state;
 
-pub use state::{LUA_COMMAND, declared};
+pub use state::{LUA_COMMAND, declared, first_statements, first_statements_of};
 
 use std::fmt::Write as _;
 use std::io::Write;

@@ -1,11 +1,13 @@
 //! Opens the Lua state of a client: its facts and options, then the script.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 use super::host::SqlHost;
 use super::random::Unique;
 use super::random::driver_name;
+use rqps_bench::spec::look_apart;
 use rqps_driver;
 use rqps_driver::confined::{self, ScriptPlaces};
 use rqps_driver::connection::Connector;
@@ -70,32 +72,43 @@ impl Surroundings {
         let host = SqlHost::new(self.connector.clone(), work, (self.seed, client), unique);
         let mut state = LuaState::open(&self.jit, PREAMBLE, host, self.limit.clone())
             .map_err(|error| format!("failed to {error}"))?;
-        let dialect = self.connector.dialect();
-        for (name, kind, value) in options(work, dialect, self.seed) {
-            tell(&mut state, "option", &[&name, kind, &value])?;
-        }
+        let of = (self.connector.dialect(), self.seed);
+        introduce(&mut state, work, of, (client, command))?;
         tell_folders(&mut state, &work.script.path, &self.start)?;
-        for (name, value) in [
-            ("driver", driver_name(dialect, work).to_owned()),
-            ("tid", client.to_string()),
-            ("command", command.to_owned()),
-        ] {
-            tell(&mut state, "fact", &[name, &value])?;
-        }
-        if !work.script.has_options {
-            tell(&mut state, "fact", &["globals", ""])?;
-        }
-        for option in &work.script.options {
-            tell(&mut state, "option", &[&option.name, &option.kind, &option.value])?;
-        }
-        if work.shell {
-            tell(&mut state, "fact", &["shell", "on"])?;
-        }
-        if work.rights == LuaRights::None {
-            tell(&mut state, "fact", &["rights", "none"])?;
-        }
         Ok(state)
     }
+}
+
+/// Tells a state what its script may ask of sysbench, and the script's options.
+fn introduce<H: ScriptHost>(
+    state: &mut LuaState<H>,
+    work: &LuaWork,
+    (dialect, seed): (Dialect, u64),
+    (client, command): (u32, &str),
+) -> Result<(), String> {
+    for (name, kind, value) in options(work, dialect, seed) {
+        tell(state, "option", &[&name, kind, &value])?;
+    }
+    for (name, value) in [
+        ("driver", driver_name(dialect, work).to_owned()),
+        ("tid", client.to_string()),
+        ("command", command.to_owned()),
+    ] {
+        tell(state, "fact", &[name, &value])?;
+    }
+    if !work.script.has_options {
+        tell(state, "fact", &["globals", ""])?;
+    }
+    for option in &work.script.options {
+        tell(state, "option", &[&option.name, &option.kind, &option.value])?;
+    }
+    if work.shell {
+        tell(state, "fact", &["shell", "on"])?;
+    }
+    if work.rights == LuaRights::None {
+        tell(state, "fact", &["rights", "none"])?;
+    }
+    Ok(())
 }
 
 /// The memory that a state may take: as the user said, or so that the states of all clients
@@ -237,6 +250,50 @@ pub fn declared(script: &Path, with_help: bool) -> Result<String, String> {
     described
 }
 
+/// Statements that are kept of a script that nothing answers: it may wait for an answer.
+const SENT: usize = 200;
+
+/// The statements that a client of a script sends first, with NULL for each placeholder, as far as
+/// they follow from no answer. `rqps` is the program with its environment. Empty where nobody can
+/// tell.
+pub fn first_statements_of(rqps: Command, work: &LuaWork, dialect: Dialect) -> Vec<String> {
+    let work = LuaWork { rights: LuaRights::None, shell: false, ..work.clone() };
+    let path = work.script.path.clone();
+    let told = serde_json::to_string(&(work, dialect)).ok();
+    let told = told.and_then(|it| look_apart(rqps, LUA_COMMAND, &path, &["--work", &it]).ok());
+    told.and_then(|told| serde_json::from_str(&told).ok()).unwrap_or_default()
+}
+
+/// Runs the beginning of a script and one event of it without a database, and returns what it sent as
+/// JSON. This process gives up its rights as in [`declared`].
+///
+/// # Errors
+///
+/// There is no LuaJIT, or the script cannot be read.
+pub fn first_statements(question: &str) -> Result<String, String> {
+    let question = serde_json::from_str(question).map_err(|error| error.to_string())?;
+    let (mut work, dialect): (LuaWork, Dialect) = question;
+    let jit = Arc::new(LuaJit::load().map_err(|error| error.to_string())?);
+    let host = Nothing { sent: Some(Vec::new()), ..Nothing::default() };
+    let mut state =
+        LuaState::open(&jit, PREAMBLE, host, plain_limit()).map_err(|error| error.to_string())?;
+    let places = confined::enter(&work.script.path, None)?;
+    work.script.path = places.readable(&work.script.path);
+    let begun = introduce(&mut state, &work, (dialect, 1), (0, "run"))
+        .and_then(|()| tell_folders(&mut state, &work.script.path, &places.start))
+        .and_then(|()| load_script(&mut state, &work.script.path))
+        .and_then(|()| state.command("call_once", "init"))
+        .and_then(|_| state.command("call", "thread_init"))
+        .and_then(|_| state.keep_event());
+    // A script that stumbles over a missing answer has sent something before.
+    if begun.is_ok() {
+        state.event();
+    }
+    places.clear();
+    let sent = state.host().sent.take().unwrap_or_default();
+    serde_json::to_string(&sent).map_err(|error| error.to_string())
+}
+
 /// Runs a script in a state of this process.
 fn described(
     state: &mut LuaState<Nothing>,
@@ -293,11 +350,13 @@ fn take(declared: &mut LuaDeclared, record: &str) {
     }
 }
 
-/// No database: each call fails with the reason.
+/// No database: each call fails with the reason, or is kept and has no rows.
 #[derive(Default)]
 struct Nothing {
     /// What the script has printed.
     printed: Vec<u8>,
+    /// The statements that it has sent, where they are kept.
+    sent: Option<Vec<String>>,
 }
 
 impl Nothing {
@@ -309,27 +368,37 @@ impl Nothing {
         );
         StatementEnd::Failed
     }
+
+    /// Keeps a statement, if there is one and all are kept.
+    fn take(&mut self, sql: Option<&[u8]>, report: &mut Report) -> StatementEnd {
+        let Some(sent) = self.sent.as_mut().filter(|sent| sent.len() < SENT) else {
+            return Nothing::refuse(report);
+        };
+        if let Some(sql) = sql {
+            sent.push(super::random::pieces(&String::from_utf8_lossy(sql)).join("NULL"));
+        }
+        report.done(Some((0, 0)));
+        StatementEnd::Done
+    }
 }
 
 impl ScriptHost for Nothing {
     fn connect(&mut self, report: &mut Report) -> Option<u32> {
-        Nothing::refuse(report);
-        None
+        (self.take(None, report) == StatementEnd::Done).then_some(0)
     }
 
     fn disconnect(&mut self, _: u32) {}
 
     fn reconnect(&mut self, _: u32, report: &mut Report) -> StatementEnd {
-        Nothing::refuse(report)
+        self.take(None, report)
     }
 
-    fn query(&mut self, _: u32, _: &[u8], report: &mut Report) -> StatementEnd {
-        Nothing::refuse(report)
+    fn query(&mut self, _: u32, sql: &[u8], report: &mut Report) -> StatementEnd {
+        self.take(Some(sql), report)
     }
 
-    fn prepare(&mut self, _: u32, _: &[u8], report: &mut Report) -> Option<u32> {
-        Nothing::refuse(report);
-        None
+    fn prepare(&mut self, _: u32, sql: &[u8], report: &mut Report) -> Option<u32> {
+        (self.take(Some(sql), report) == StatementEnd::Done).then_some(0)
     }
 
     fn bind<'a>(
@@ -338,7 +407,7 @@ impl ScriptHost for Nothing {
         _: impl ExactSizeIterator<Item = Binding<'a>>,
         report: &mut Report,
     ) -> StatementEnd {
-        Nothing::refuse(report)
+        self.take(None, report)
     }
 
     fn execute<'a>(
@@ -348,7 +417,7 @@ impl ScriptHost for Nothing {
         _: bool,
         report: &mut Report,
     ) -> StatementEnd {
-        Nothing::refuse(report)
+        self.take(None, report)
     }
 
     fn close(&mut self, _: u32) {}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use crate::benchmarks;
+use crate::benchmarks::{self, lua};
 use crate::lab::execution::ExecutionOptions;
 use crate::lab::progress::Progress;
 use crate::plan::{Interleave, Plan, StepFile};
@@ -14,10 +14,12 @@ use rqps_dbms as dbms;
 use rqps_dbms::{DbmsError, External, Guest, Interrupt, VisitorLoad};
 use rqps_driver::load_changes::{self, LoadChanges};
 use rqps_driver::request::RequestBody;
-use rqps_host::{clock, host};
-use rqps_model::benchmark::Phase;
+use rqps_host::child::{self, ChildTask};
+use rqps_host::{clock, confinement, host};
+use rqps_model::benchmark::{Phase, Step};
 use rqps_model::build::{BuildSource, Target};
 use rqps_model::endpoint::Address;
+use rqps_model::lua::LuaWork;
 use rqps_model::units::short_hash;
 use rqps_text::reading;
 use rqps_wire::dsn::Dsn;
@@ -83,7 +85,7 @@ pub(super) fn survey(options: &ExecutionOptions, progress: &mut Progress<'_>) ->
         };
         match words {
             Ok(words) => {
-                let looked = external.look_at(&statements(plan, target));
+                let looked = external.look_at(&statements(options, target));
                 looked.with_context(|| format!("measure {label}"))?;
                 progress.note(&format!("{label}: {words}"));
                 encrypted.extend(external.is_encrypted().map(|is| (label.clone(), is)));
@@ -105,7 +107,8 @@ pub(super) fn survey(options: &ExecutionOptions, progress: &mut Progress<'_>) ->
 
 /// The user's statements, where their tables have to be there before the first block: the plan
 /// loads none of its files, and no statement makes one.
-fn statements(plan: &Plan, target: &Target) -> Vec<String> {
+fn statements(options: &ExecutionOptions, target: &Target) -> Vec<String> {
+    let plan = &options.plan;
     if matches!(plan.load_request(target), Some(RequestBody::LoadFiles(_))) {
         return Vec::new();
     }
@@ -114,7 +117,16 @@ fn statements(plan: &Plan, target: &Target) -> Vec<String> {
         Phase::Measure(step) => Some(step),
         _ => None,
     });
-    let all: Vec<String> = steps.flat_map(|step| benchmarks::statements(step)).collect();
+    let of_step = |step: &Step| match step.own::<LuaWork>() {
+        // A command before the step may make tables, and an ignored error may be a missing one.
+        Some(work) if work.commands.is_empty() && work.ignored_errors.is_empty() => {
+            let mut rqps = child::command(options.program.clone(), ChildTask::Work);
+            rqps.env_clear().envs(confinement::environment(options.variable));
+            lua::driver::first_statements_of(rqps, work, target.dbms.dialect())
+        }
+        _ => benchmarks::statements(step),
+    };
+    let all: Vec<String> = steps.flat_map(|step| of_step(step)).collect();
     let keeps_names = |sql: &String| reading::keeps_names(target.dbms.dialect(), sql);
     if all.iter().all(keeps_names) { all } else { Vec::new() }
 }

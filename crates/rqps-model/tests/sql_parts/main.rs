@@ -196,7 +196,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "own", "parts", "read", "selected.join(\",\")", "table", "values",
         ],
     ),
-    ("text/reading", &["kind", "name", "self.mysql_condition()", "self.name"]),
+    ("text/reading", &["asked", "kind", "name", "right", "self.mysql_condition()", "self.name"]),
     ("wire/error", &["id"]),
 ];
 

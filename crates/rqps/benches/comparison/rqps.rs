@@ -167,7 +167,12 @@ fn own_step(
                 options,
                 read: &|path| std::fs::read_to_string(path).map_err(|error| error.to_string()),
                 look: &|script, with_help| {
-                    look_apart(Command::new(RQPS), LUA_COMMAND, script, with_help)
+                    look_apart(
+                        Command::new(RQPS),
+                        LUA_COMMAND,
+                        script,
+                        if with_help { &["--with-help"] } else { &[] },
+                    )
                 },
                 note: &|_| {},
             };

@@ -139,6 +139,9 @@ pub(super) enum Command {
         script: PathBuf,
         #[arg(long)]
         with_help: bool,
+        /// What a client would send first in this work, as JSON
+        #[arg(long)]
+        work: Option<String>,
     },
 }
 

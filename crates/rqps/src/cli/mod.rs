@@ -149,8 +149,12 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::LookAtClient { program } => {
             return Ok(hosts::look(client::driver::declared(&program)));
         }
-        Command::LookAtLua { script, with_help } => {
-            return Ok(hosts::look(lua::driver::declared(&script, with_help)));
+        Command::LookAtLua { script, with_help, work } => {
+            let told = match work {
+                Some(work) => lua::driver::first_statements(&work),
+                None => lua::driver::declared(&script, with_help),
+            };
+            return Ok(hosts::look(told));
         }
         Command::Spinner => hosts::spinner().map(|()| exit::FINE),
     }?;

@@ -137,7 +137,7 @@ fn look(benchmark: &str, file: &Path, with_help: bool) -> Result<String, String>
         "client" => client::driver::CLIENT_COMMAND,
         _ => lua::driver::LUA_COMMAND,
     };
-    look_apart(rqps, command, file, with_help)
+    look_apart(rqps, command, file, if with_help { &["--with-help"] } else { &[] })
 }
 
 /// The text of a file that a user wrote.

@@ -610,10 +610,14 @@ fn a_load_on_a_server_changes_what_the_file_says_and_nothing_else() {
     check_load_on_a_server(test, "mariadb@11.4.5", Dbms::Mariadb);
 }
 
-/// Statements on tables that are missing, and where they are looked for.
+/// Statements on tables that are missing, or closed to the login, and where they are looked for.
 fn check_absent(test: &str, target: &str, dbms: Dbms) {
     let Some(server) = Theirs::start(test, target, dbms) else { return };
     server.owner(&["CREATE TABLE item (id INTEGER, n INTEGER)", "INSERT INTO item VALUES (7, 1)"]);
+    let is_postgres = dbms == Dbms::Postgres;
+    let guest = if is_postgres { "guest" } else { "guest@localhost" };
+    let role = if is_postgres { "CREATE ROLE guest LOGIN" } else { "CREATE USER guest@localhost" };
+    server.owner(&[role, &format!("GRANT SELECT ON item TO {guest}")]);
     let folder = server.folder.path();
     let own = |name: &str, statements: &[&str]| {
         let statements = statements
@@ -624,6 +628,7 @@ fn check_absent(test: &str, target: &str, dbms: Dbms) {
     };
     own("absent.toml", &["SELECT n FROM item WHERE id = 7", "UPDATE absent_table SET n = 1"]);
     own("there.toml", &["SELECT n FROM item WHERE id = 7"]);
+    own("closed.toml", &["SELECT n FROM item WHERE id = 7", "DELETE FROM item WHERE id = 7"]);
     own("making.toml", &["CREATE TEMPORARY TABLE made (n INTEGER)", "SELECT n FROM made"]);
     fs::write(folder.join("item.sql"), "SELECT n FROM item WHERE id = 7;\n").unwrap();
     let compare = |dsn: &str, words: &[&str]| {
@@ -644,6 +649,22 @@ fn check_absent(test: &str, target: &str, dbms: Dbms) {
     refused(&dsn, &["--bench", "sql:absent.toml"], absent);
     let standard = ["`SELECT n FROM item WHERE id = 7;`", "--set load=none"];
     refused(&dsn, &["--bench", "pgbench:item.sql"], standard);
+    let script = "function thread_init() con = sysbench.sql.driver():connect() end\n\
+                  function event() con:query('SELECT n FROM absent_' .. 'lua') end\n";
+    fs::write(folder.join("absent.lua"), script).unwrap();
+    if let Err(why) = rqps_embed::lua::LuaJit::load() {
+        skipped::note(test, &why.to_string());
+    } else {
+        let prepare = ["`SELECT n FROM absent_lua`", "sysbench SCRIPT prepare"];
+        refused(&dsn, &["--bench", "lua:absent.lua"], prepare);
+    }
+    let user = dsn.split_once("//").unwrap().1.split_once('@').unwrap().0;
+    let by_guest = dsn.replace(&format!("//{user}@"), "//guest@");
+    let closed = ["`DELETE FROM item WHERE id = 7`", "GRANT the right"];
+    refused(&by_guest, &["--bench", "sql:closed.toml"], closed);
+    let output = compare(&by_guest, &["--bench", "sql:there.toml"]);
+    assert!(output.status.success(), "{}", said(&output));
+    fs::remove_dir_all(folder.join("out")).unwrap();
     for words in [
         &["--bench", "sql:there.toml"][..],
         &["--bench", "sql:making.toml"],
@@ -662,4 +683,6 @@ fn check_absent(test: &str, target: &str, dbms: Dbms) {
 fn tables_that_a_server_lacks_are_named_before_the_first_block() {
     let test = "tables_that_a_server_lacks_are_named_before_the_first_block";
     check_absent(test, "postgres@17.2.0", Dbms::Postgres);
+    check_absent(test, "mysql@8.0.33", Dbms::Mysql);
+    check_absent(test, "mariadb@11.4.5", Dbms::Mariadb);
 }

@@ -1,5 +1,5 @@
 function thread_init() con = sysbench.sql.driver():connect() end
 
 function event()
-  con:query("SELECT * FROM no_such_table")
+  con:query(again and "SELECT * FROM no_such_table" or "SELECT 1"); again = true
 end
