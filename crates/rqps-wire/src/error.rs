@@ -64,6 +64,32 @@ impl WireError {
         }
     }
 
+    /// What a user can do about a server that did not let rqps in, where a DSN names it.
+    pub fn way_out(&self) -> Option<&'static str> {
+        match self {
+            WireError::Io { doing, .. } if doing.starts_with("connect to") => Some(
+                "start the server, or name another host, port or socket in the DSN; a port that \
+                 a firewall closes does not answer",
+            ),
+            WireError::Server { code, .. } => match code.as_str() {
+                "3D000" | "1049" => Some(
+                    "name a database that the server has in the DSN, after the last /, or make \
+                     this one",
+                ),
+                "28000" => Some("name another user in the DSN, or let this one in (pg_hba.conf)"),
+                "1044" => {
+                    Some("GRANT the user of the DSN a right to the database, or name another")
+                }
+                "28P01" | "1045" => Some(
+                    "the password is from the DSN, its variable or the client's file \
+                     (docs/dsn.md, Passwords)",
+                ),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// True if the server refused a session because it is not encrypted.
     fn wants_encryption(&self) -> bool {
         matches!(self, WireError::Server { message, .. }

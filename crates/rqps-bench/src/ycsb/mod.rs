@@ -116,9 +116,7 @@ const RECORD_BYTES: u64 = 120;
 /// An unknown or repeated letter.
 pub(super) fn take(workload: &mut Workload, said: &CliContext<'_>) -> Result<(), String> {
     if let Some(option) = said.options.first() {
-        return Err(format!(
-            "run the benchmark `ycsb`: it takes no options after `--`, as `{option}`; see --set"
-        ));
+        return Err(format!("it takes no options after `--`, as `{option}`; see --set"));
     }
     let mut chosen = Vec::new();
     let said = said.what.iter().filter(|words| !words.is_empty());
@@ -128,14 +126,10 @@ pub(super) fn take(workload: &mut Workload, said: &CliContext<'_>) -> Result<(),
             let mut all = YcsbWorkload::ALL;
             all.sort_unstable();
             let all = all.map(YcsbWorkload::letter).join(", ");
-            return Err(format!(
-                "run the benchmark `ycsb`: it has no core workload `{word}`; it has {all}"
-            ));
+            return Err(format!("it has no core workload `{word}`; it has {all}"));
         };
         if chosen.contains(&known) {
-            return Err(format!(
-                "run the benchmark `ycsb`: name each core workload once; `{word}` is there twice"
-            ));
+            return Err(format!("name each core workload once; `{word}` is there twice"));
         }
         chosen.push(known);
     }

@@ -251,7 +251,7 @@ impl Machine {
         }
         let mut missing = usize::from(!fits) + usize::from(memory.is_err());
         for target in &plan.targets {
-            let (is_missing, text) = had(target, said)?;
+            let Had { is_missing, text, .. } = had(target, said)?;
             missing += usize::from(is_missing);
             lines.push(format!("  {}: {text}", target.label));
         }
@@ -259,25 +259,55 @@ impl Machine {
     }
 }
 
-/// How a build can be had; true if it cannot. Asks no package client.
-fn had(target: &Target, said: &Folders) -> Result<(bool, String)> {
+/// How a build can be had.
+struct Had {
+    /// True if it cannot be had.
+    is_missing: bool,
+    /// True if it is here, or in a list of what there is.
+    is_known: bool,
+    text: String,
+}
+
+/// Looks how a build can be had. Asks no package client.
+fn had(target: &Target, said: &Folders) -> Result<Had> {
+    let had = |is_missing, is_known, text| Ok(Had { is_missing, is_known, text });
     if let BuildSource::Dsn(_) = target.source {
-        return Ok((false, "a server that runs already".to_owned()));
+        return had(false, true, "a server that runs already".to_owned());
     }
     let cache = lab::open_cache(&folders::cache(said.cache.cache.as_deref()))?;
     let clients = PackageClients::default();
     let found = obtain::find(&clients, target.dbms, &target.source, &cache, &mut |_| ());
-    Ok(match found {
-        Ok(Found::Here(build)) => (false, format!("here: {}", build.manifest.origin)),
+    match found {
+        Ok(Found::Here(build)) => had(false, true, format!("here: {}", build.manifest.origin)),
         Ok(Found::Wanted(wanted)) => match wanted.origin() {
-            (origin, false) => (false, format!("to be fetched or built: {origin}")),
-            (origin, true) => (false, format!("in no list of rqps; it will ask for {origin}")),
+            (origin, false) => had(false, true, format!("to be fetched or built: {origin}")),
+            (origin, true) => {
+                let dbms = target.dbms.name();
+                let lists = format!("`rqps builds {dbms}` lists versions");
+                had(false, false, format!("in no list of rqps; it will ask for {origin}; {lists}"))
+            }
         },
         Err(ObtainError::Build { reason, .. }) if matches!(*reason, Reason::Stopped) => {
             bail!("stopped")
         }
-        Err(error) => (true, format!("CANNOT BE HAD: {}", one_line(&error.to_string()))),
-    })
+        Err(error) => had(true, false, format!("CANNOT BE HAD: {}", one_line(&error.to_string()))),
+    }
+}
+
+/// Why a target of a plan may not be had on this host, as far as that can be told without starting
+/// a program.
+pub(super) fn doubt(target: &Target, said: &Folders) -> Option<String> {
+    let label = &target.label;
+    match &target.source {
+        BuildSource::Path(path) | BuildSource::Source { folder: path, .. } if !path.exists() => {
+            Some(format!("{label}: {} does not exist on this host", path.display()))
+        }
+        BuildSource::Version { .. } | BuildSource::Deb { .. } => {
+            let had = had(target, said).ok().filter(|had| !had.is_known)?;
+            Some(format!("{label}: {}", had.text))
+        }
+        _ => None,
+    }
 }
 
 fn one_line(text: &str) -> String {

@@ -212,7 +212,14 @@ fn print_one_plan(plan: &Plan, words: &Compare, machine: Option<&Machine>) -> Re
         units::duration(seconds(cost.step_seconds)),
         units::duration(seconds(cost.run_seconds))
     );
-    let Some(machine) = machine else { return Ok(exit::FINE) };
+    let Some(machine) = machine else {
+        for doubt in
+            plan.targets.iter().filter_map(|target| forecast::doubt(target, &words.folders))
+        {
+            info!("rqps: {doubt}");
+        }
+        return Ok(exit::FINE);
+    };
     let (lines, missing) = machine.judge(plan, &words.folders)?;
     for line in lines {
         out!("# {line}");

@@ -38,6 +38,7 @@ use rqps_host::child;
 use rqps_lab::benchmarks::{client, lua};
 use rqps_lab::lab::error_text;
 use rqps_lab::plan::words;
+use rqps_wire::WireError;
 
 /// Documented exit codes, which scripts use.
 pub(crate) mod exit {
@@ -74,7 +75,11 @@ pub(crate) fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::from(exit::FINE),
         Err(error) => {
-            error!("rqps: failed to {}", error_text(&error).trim_end());
+            let text = error_text(&error);
+            let server = error.chain().find_map(|cause| cause.downcast_ref::<WireError>());
+            let way_out = server.and_then(WireError::way_out).filter(|_| !text.contains("\nhint:"));
+            let hint = way_out.map_or_else(String::new, |way| format!("\nhint: {way}"));
+            error!("rqps: failed to {}{hint}", text.trim_end());
             ExitCode::from(exit::USAGE)
         }
     }

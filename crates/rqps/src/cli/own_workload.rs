@@ -2,11 +2,12 @@
 //! they write to a server that rqps did not start.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
+use std::fs;
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::cli::args::{GuestOptions, Init, VerifyData};
 use crate::cli::folders::{self, program};
@@ -160,9 +161,12 @@ fn read_text(path: &Path) -> Result<String, String> {
 /// The file cannot be read; the text names the place in it.
 fn read(spec: &BenchmarkSpec, workload: &mut Workload, path: &Path) -> Result<()> {
     let Some(own) = &spec.file else { return Ok(()) };
-    let text = read_text(path)
-        .map_err(anyhow::Error::msg)
-        .with_context(|| format!("read the workload file {}", path.display()))?;
+    let shown = path.display();
+    let text = read_text(path).map_err(|error| {
+        let way_out = format!("\nhint: rqps init DSN -o {shown} drafts one");
+        let hint = if path.exists() { String::new() } else { way_out };
+        anyhow!("read the workload file {shown}: {error}{hint}")
+    })?;
     (own.read)(workload, &text)
         .map_err(anyhow::Error::msg)
         .with_context(|| format!("use the workload file {}", path.display()))?;
@@ -182,6 +186,12 @@ fn replay(workload: &mut Workload, said: &Path) -> Result<()> {
     let said = said.to_str().context("read a trace: its name is not UTF-8")?;
     let mut names = said.split(',').map(str::to_owned);
     let trace = names.next();
+    if let Some(missing) = trace.as_ref().filter(|trace| !Path::new(trace).exists()) {
+        bail!(
+            "read the trace {missing}: no such file\nhint: rqps record --dbms NAME --log FILE -o \
+             {missing} makes one of the log of a server"
+        );
+    }
     let schema: Vec<String> = names.collect();
     let load = SqlLoad { schema: Some(ByDialect::All(schema.clone())), ..SqlLoad::default() };
     let step = SqlStep { name: "replay".to_owned(), trace, ..SqlStep::default() };
@@ -499,10 +509,23 @@ fn of_server(text: &str) -> Result<(Dialect, String, DatabaseSurvey)> {
     Ok((dialect, from, found))
 }
 
+/// The first bytes of a database of SQLite (sqlite.org/fileformat.html).
+const SQLITE_HEAD: &[u8] = b"SQLite format 3\0";
+
 fn of_file(path: &Path) -> Result<(Dialect, String, DatabaseSurvey)> {
     let doing = || format!("draft a workload from {}", path.display());
     if !path.is_file() {
         bail!("{}: it is neither a file nor a DSN such as postgres://user@host/db", doing());
+    }
+    let mut head = Vec::new();
+    let file = fs::File::open(path).with_context(doing)?;
+    file.take(SQLITE_HEAD.len() as u64).read_to_end(&mut head).with_context(doing)?;
+    if !head.is_empty() && head != SQLITE_HEAD {
+        bail!(
+            "{}: it is no database of SQLite\nhint: name the file of one, or a DSN such as \
+             postgres://user@host/db",
+            doing()
+        );
     }
     let database =
         Library::of_user(path, &program()?, &Interrupt::default()).with_context(doing)?;

@@ -392,6 +392,12 @@ pub(super) fn sides(words: &Plans) -> Result<Sides> {
     let (source, old_word) = sides;
     let old = target(&old_word)?;
     let (one, other) = (old.dbms, new.dbms);
+    if one == Dbms::Client {
+        bail!(
+            "compare plans of {first}: rqps itself knows no such DBMS; use postgres://, mysql:// \
+             or mariadb://, or a file of SQLite"
+        );
+    }
     if one.dialect() != other.dialect() {
         bail!("compare plans of {one} and {other}: a statement of one is not one of the other");
     }

@@ -145,6 +145,13 @@ fn metric(name: &str) -> Result<Metric> {
 fn result_sets(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for folder in folders {
+        if !folder.is_dir() {
+            bail!(
+                "find result sets in {}: no such folder; name one that `rqps compare` or `rqps \
+                 run` wrote, or one with several of them",
+                folder.display()
+            );
+        }
         let before = found.len();
         find(folder, DEPTH_MAX, &mut found)?;
         if found.len() == before {
@@ -204,6 +211,9 @@ fn named(folders: Vec<PathBuf>) -> Vec<Shown> {
 /// Creates the folders of the site. Refuses a folder with other files.
 fn open(out: &Path) -> Result<()> {
     let marker = out.join(MARKER);
+    if out.exists() && !out.is_dir() {
+        bail!("write the site to {}: it is a file; name a new folder", out.display());
+    }
     if !marker.exists() && out.exists() {
         let others = fs::read_dir(out).with_context(|| format!("read {}", out.display()))?;
         if others.count() > 0 {

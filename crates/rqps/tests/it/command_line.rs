@@ -332,3 +332,31 @@ fn a_plan_is_checked_for_a_machine_that_is_described() {
     std::fs::write(&machine, r#"{"cores": 0, "memory_gb": 128, "disk_gb": 1900}"#).unwrap();
     assert!(plan(&[]).1.is_empty());
 }
+
+#[test]
+fn what_is_not_there_is_told_with_a_way_out() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("notes"), "no database").unwrap();
+    let nobody = "postgres://me@127.0.0.1:1/shop";
+    let check = |words: &[&str], code: i32, wanted: [&str; 2]| {
+        let output = program::rqps_in(words, folder.path()).output().unwrap();
+        let said = program::said(&output);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {said}");
+        assert!(wanted.iter().all(|wanted| said.contains(wanted)), "{words:?}: {said}");
+    };
+    let closed = ["127.0.0.1:1", "hint: start the server, or name another host"];
+    check(&["compare", nobody, "--steps", "point-query"], 2, closed);
+    check(&["init", nobody, "-o", "shop.toml"], 2, closed);
+    check(&["plans", nobody, "--to", "postgres@17.2.0"], 2, closed);
+    check(&["init", "notes", "-o", "shop.toml"], 2, ["from notes", "no database of SQLite"]);
+    check(&["plans", "posgres://h/d", "--to", "sqlite"], 2, ["posgres://h/d", "use postgres://"]);
+    let record = "rqps record --dbms NAME --log FILE -o none.gz";
+    check(&["compare", "sqlite", "--bench", "trace:none.gz"], 2, ["trace none.gz", record]);
+    let init = "rqps init DSN -o none.toml";
+    check(&["compare", "sqlite", "--bench", "sql:none.toml"], 2, ["file none.toml", init]);
+    check(&["site", "none", "-o", "site"], 2, ["in none: no such folder", "`rqps compare`"]);
+    let library = "/nowhere/libsqlite3.so";
+    let path = format!("sqlite={library}");
+    check(&["plan", &path], 0, [library, "does not exist on this host"]);
+    check(&["plan", "postgres@99"], 0, ["in no list of rqps", "`rqps builds postgres` lists"]);
+}
