@@ -1,6 +1,7 @@
 //! Fetches builds by the user's own package clients into the cache.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -286,6 +287,13 @@ fn copying(fetch: &Fetch<'_>) -> Result<Command, Reason> {
     // Without one here, mvn takes options, and programs in them, from one in a folder above.
     let settings = fetch.into.join(".mvn");
     safe_path::make_folder(&settings).map_err(Reason::io("make", &settings))?;
+    // It runs for two seconds: a compiler that optimises would cost as many again.
+    let options = settings.join("jvm.config");
+    if !options.exists() {
+        safe_path::new_file(&options)
+            .and_then(|mut file| file.write_all(b"-XX:TieredStopAtLevel=1\n"))
+            .map_err(Reason::io("write", &options))?;
+    }
     let mut command = child::command(fetch.client, ChildTask::Fetch);
     command
         // Strict checksums: a damaged download is an error, not a warning.
