@@ -101,8 +101,8 @@ fn killed_again_and_again(test: &str, target: &str) {
     let _turn = turn();
     let Some(root) = root_of(test, target) else { return };
     let scene = Scene::new();
-    let target = by_path(target, &root);
-    let (a, b) = (format!("a={target}"), format!("b={target}"));
+    // One data folder is made by the server, the other one is a copy of one that was made before.
+    let (a, b) = (format!("a={}:small", by_path(target, &root)), format!("b={target}:small"));
     let moments = [
         (Moment::Init, 150),
         (Moment::Load, 60),
@@ -168,7 +168,7 @@ fn ctrl_c_stops_cleanly() {
     };
     let scene = Scene::new();
     let targets = [by_path(POSTGRES, &postgres), by_path(MYSQL, &mysql)];
-    let targets = [format!("a={}", targets[0]), format!("b={}", targets[1])];
+    let targets = [format!("a={}:small", targets[0]), format!("b={}:small", targets[1])];
     let targets = targets.each_ref().map(String::as_str);
     for (moment, steps) in [(Moment::Init, 0), (Moment::Settle, 0), (Moment::Steps(3), 3)] {
         let stored = scene.path("out/plan.toml").exists();
@@ -202,7 +202,7 @@ fn run_of(scene: &Scene, label: &str) -> (PathBuf, Json) {
 /// Kills the server of `b` after its first step.
 fn a_server_dies(target: &str, program: &str) {
     let scene = Scene::new();
-    let (a, b) = (format!("a={target}"), format!("b={target}"));
+    let (a, b) = (format!("a={target}:small"), format!("b={target}:small"));
     let words = ["--steps", "point-query,update-index,scan,!*.warm", "--blocks", "1"];
     let mut running = scene.start(scene.compare(&[&a, &b], &words));
     let first_of_b = |scene: &Scene| {
@@ -255,7 +255,7 @@ fn a_wrong_setting_is_named() {
         }
         let scene = Scene::new();
         scene.configure(dbms, "wrong", "no_such_setting = 1");
-        let (good, wrong) = (format!("good={target}"), format!("wrong={target}:wrong"));
+        let (good, wrong) = (format!("good={target}:small"), format!("wrong={target}:wrong"));
         let words = ["--steps", "point-query,!*.warm", "--blocks", "1"];
         let mut running = scene.start(scene.compare(&[&good, &wrong], &words));
         let status = running.end();

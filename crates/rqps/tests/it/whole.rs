@@ -202,6 +202,7 @@ fn killed_at_any_moment_it_resumes_and_loses_no_finished_step() {
     let mut first = vec!["compare", "a=fake@1", "b=fake@1:slow", "--out", &out_word];
     first.extend(["--configs", &configs]);
     first.extend(["--set", "settle_scale=0", "--blocks", "2"]);
+    first.extend(STEPS);
     let resume = ["run", "--resume", &out_word, "--configs", &configs];
     let mut moment = 0x9E37_79B9_u64;
     let mut kills = 0;

@@ -41,7 +41,11 @@ impl Scene {
         // The user of servers goes through it.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::create_dir(folder.path().join("configs")).unwrap();
-        Scene { folder }
+        let scene = Scene { folder };
+        // The redo log is most of a small data folder of MySQL, and is copied with it.
+        scene.configure("mysql", "small", "innodb_redo_log_capacity = 8M");
+        scene.configure("postgres", "small", "");
+        scene
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -214,7 +218,7 @@ impl Running {
                 return None;
             }
             assert!(began.elapsed() < PATIENCE, "waited in vain; it said: {}", self.said());
-            thread::sleep(Duration::from_millis(3));
+            thread::sleep(Duration::from_millis(10));
         }
     }
 
