@@ -164,6 +164,27 @@ fn cases(test: &str, dbms: &str) -> Vec<(PathBuf, toml::Table)> {
     folders.into_iter().filter_map(read).collect()
 }
 
+/// The data with fewer rows: as many as the plans of the case take to differ, where times, which are
+/// not looked at here, take ten times as many.
+fn fewer_rows(case: &str, data: &str) -> String {
+    let most = if case.starts_with("03") { 1 << 17 } else { 1 << 15 };
+    let doubles_on = |line: &&str| {
+        let added = line.strip_prefix("INSERT INTO nums SELECT n + ");
+        let added = added.and_then(|rest| rest.split(' ').next()?.parse().ok());
+        added.is_some_and(|added: u32| added >= most)
+    };
+    let lines = data.lines().filter(|line| !doubles_on(line)).collect::<Vec<_>>().join("\n");
+    let mut parts = lines.split("generate_series(1, ");
+    let mut fewer = parts.next().unwrap().to_owned();
+    for part in parts {
+        let (rows, rest) = part.split_once(')').unwrap();
+        let rows: u32 = rows.parse().unwrap();
+        let rows = if rows >= 100_000 { rows / 5 } else { rows };
+        fewer += &format!("generate_series(1, {rows}){rest}");
+    }
+    fewer + "\n"
+}
+
 /// Runs all cases of a DBMS: each must change, and controls must not.
 fn check_cases(test: &str, dbms: &str, unseen: &[&str]) {
     for (folder, expect) in cases(test, dbms) {
@@ -197,7 +218,12 @@ fn check_cases(test: &str, dbms: &str, unseen: &[&str]) {
         for (option, begin) in
             [("--schema", "schema"), ("--data", "data"), ("--statements", "query")]
         {
-            for file in files(begin) {
+            for mut file in files(begin) {
+                if begin == "data" {
+                    let data = fewer_rows(&name, &fs::read_to_string(&file).unwrap());
+                    file = here.path().join(file.file_name().unwrap());
+                    fs::write(&file, data).unwrap();
+                }
                 command.arg(option).arg(file);
             }
         }
