@@ -518,36 +518,43 @@ fn with_mysql(test: &str, body: impl Fn(&MysqlTree)) {
     }
 }
 
+/// One server of each build takes all of it: to make a data folder takes longer than most of this.
 #[test]
-fn mysql_statements() {
-    with_mysql("mysql_statements", |tree| {
-        let (server, mut client) = tree.start(&[]);
-        let told = client.rows("SELECT version(), connection_id()").unwrap().remove(0);
-        assert!(told[0].as_ref().unwrap().starts_with(client.server_version()), "{told:?}");
-        assert_eq!(told[1].as_deref(), Some(client.connection_id().to_string().as_str()));
-        client.simple("CREATE DATABASE d").unwrap();
-        client.simple("USE d").unwrap();
-        for (mode, escapes) in [("NO_BACKSLASH_ESCAPES", false), ("", true)] {
-            client.simple(&format!("SET SESSION sql_mode = '{mode}'")).unwrap();
-            assert_eq!(client.escapes_backslash(), escapes);
-            literals(escapes, |sql| client.rows(sql).unwrap());
-        }
-        mysql_prepared(&mut client);
-        mysql_refusals(&mut client);
-        mysql_big(&mut client);
-        let mut other =
-            MysqlClient::connect(&server.unix(), &login("root", "", "d"), TIMEOUT).unwrap();
-        other.one_statement_each().unwrap();
-        assert_eq!(code(other.simple("SELECT 1; TRUNCATE t")), "1064");
-        mysql_local_files(&mut other);
-        let mut other =
-            MysqlClient::connect(&server.unix(), &login("root", "", "d"), TIMEOUT).unwrap();
-        other.simple(&format!("KILL {}", client.connection_id())).unwrap();
-        let error = refused_after_kill(&mut client);
-        assert!(matches!(error, WireError::Io { .. }), "{error:?}");
-        let error = client.simple("SELECT 1").unwrap_err().to_string();
-        assert!(error.contains("connect again"), "{error}");
+fn mysql_statements_loads_and_logins() {
+    with_mysql("mysql_statements_loads_and_logins", |tree| {
+        let (server, client) = tree.start(&[]);
+        mysql_statements(&server, client);
+        let root = login("root", "", "mysql");
+        let again = || MysqlClient::connect(&server.unix(), &root, TIMEOUT).unwrap();
+        mysql_loads_the_same_rows_with_local_files_and_without(&server, again());
+        mysql_logins(tree.mariadb, &server, again());
     });
+}
+
+fn mysql_statements(server: &Server, mut client: MysqlClient) {
+    let told = client.rows("SELECT version(), connection_id()").unwrap().remove(0);
+    assert!(told[0].as_ref().unwrap().starts_with(client.server_version()), "{told:?}");
+    assert_eq!(told[1].as_deref(), Some(client.connection_id().to_string().as_str()));
+    client.simple("CREATE DATABASE d").unwrap();
+    client.simple("USE d").unwrap();
+    for (mode, escapes) in [("NO_BACKSLASH_ESCAPES", false), ("", true)] {
+        client.simple(&format!("SET SESSION sql_mode = '{mode}'")).unwrap();
+        assert_eq!(client.escapes_backslash(), escapes);
+        literals(escapes, |sql| client.rows(sql).unwrap());
+    }
+    mysql_prepared(&mut client);
+    mysql_refusals(&mut client);
+    mysql_big(&mut client);
+    let mut other = MysqlClient::connect(&server.unix(), &login("root", "", "d"), TIMEOUT).unwrap();
+    other.one_statement_each().unwrap();
+    assert_eq!(code(other.simple("SELECT 1; TRUNCATE t")), "1064");
+    mysql_local_files(&mut other);
+    let mut other = MysqlClient::connect(&server.unix(), &login("root", "", "d"), TIMEOUT).unwrap();
+    other.simple(&format!("KILL {}", client.connection_id())).unwrap();
+    let error = refused_after_kill(&mut client);
+    assert!(matches!(error, WireError::Io { .. }), "{error:?}");
+    let error = client.simple("SELECT 1").unwrap_err().to_string();
+    assert!(error.contains("connect again"), "{error}");
 }
 
 /// The error by which a client learns that it was killed. A busy server may answer statements for a
@@ -687,38 +694,36 @@ fn load_by_driver(server: &Server, rows: u64) {
     assert_eq!(user_files::loaded(&place.request(task, rows)), rows);
 }
 
-#[test]
-fn mysql_loads_the_same_rows_with_local_files_and_without() {
-    const ROWS: u64 = 120_001;
-    with_mysql("mysql_loads_the_same_rows_with_local_files_and_without", |tree| {
-        let (server, mut client) = tree.start(&[]);
-        client.simple("CREATE DATABASE d CHARACTER SET latin1").unwrap();
-        client.simple("USE d").unwrap();
-        let table = SbtestTable::new(42, 1, ROWS);
-        for allowed in [1, 0] {
-            client.simple(&format!("SET GLOBAL local_infile = {allowed}")).unwrap();
-            let before = loads(&mut client);
-            load_by_driver(&server, ROWS);
-            // Two ranges of 60,000 rows, in pieces of 50,000; refused, each tries once.
-            let want = if allowed == 1 { 4 } else { 2 };
-            assert_eq!(loads(&mut client) - before, want, "LOAD DATA, local files {allowed}");
-            let mut texts = [0; C_LEN + PAD_LEN];
-            let found = client.rows("SELECT id, k, c, pad FROM sbtest1 ORDER BY id").unwrap();
-            assert_eq!(found.len() as u64, ROWS);
-            for (id, found) in (1..).zip(found) {
-                let k = table.texts(id, &mut texts);
-                let (c, pad) = texts.split_at(C_LEN);
-                let text = |bytes: &[u8]| Some(String::from_utf8(bytes.to_vec()).unwrap());
-                let want = [id, k].map(|number| Some(number.to_string()));
-                let want = want.into_iter().chain([text(c), text(pad)]);
-                assert!(want.eq(found), "{id}, local files {allowed}");
-            }
-            // One server is enough for INSERTs: the oldest, which changes values where it may.
-            if allowed == 1 || client.server_version().starts_with("5.6") {
-                files_by_driver(&server, &mut client, allowed == 1);
-            }
+fn mysql_loads_the_same_rows_with_local_files_and_without(
+    server: &Server,
+    mut client: MysqlClient,
+) {
+    client.simple("DROP DATABASE d").unwrap();
+    client.simple("CREATE DATABASE d CHARACTER SET latin1").unwrap();
+    client.simple("USE d").unwrap();
+    // Two ranges of 60,000 rows at most, in pieces of 50,000; refused, each range tries once.
+    for (allowed, rows, want) in [(1, 120_001, 4), (0, 60_001, 2)] {
+        let table = SbtestTable::new(42, 1, rows);
+        client.simple(&format!("SET GLOBAL local_infile = {allowed}")).unwrap();
+        let before = loads(&mut client);
+        load_by_driver(server, rows);
+        assert_eq!(loads(&mut client) - before, want, "LOAD DATA, local files {allowed}");
+        let mut texts = [0; C_LEN + PAD_LEN];
+        let found = client.rows("SELECT id, k, c, pad FROM sbtest1 ORDER BY id").unwrap();
+        assert_eq!(found.len() as u64, rows);
+        for (id, found) in (1..).zip(found) {
+            let k = table.texts(id, &mut texts);
+            let (c, pad) = texts.split_at(C_LEN);
+            let text = |bytes: &[u8]| Some(String::from_utf8(bytes.to_vec()).unwrap());
+            let want = [id, k].map(|number| Some(number.to_string()));
+            let want = want.into_iter().chain([text(c), text(pad)]);
+            assert!(want.eq(found), "{id}, local files {allowed}");
         }
-    });
+        // One server is enough for INSERTs: the oldest, which changes values where it may.
+        if allowed == 1 || client.server_version().starts_with("5.6") {
+            files_by_driver(server, &mut client, allowed == 1);
+        }
+    }
 }
 
 /// Files of a user's, into a database of their own.
@@ -774,37 +779,33 @@ fn mysql_big(client: &mut MysqlClient) {
     assert_eq!(client.rows(&full).unwrap(), [[Some(filler.to_string())]]);
 }
 
-#[test]
-fn mysql_logins() {
-    with_mysql("mysql_logins", |tree| {
-        let (server, mut admin) = tree.start(&[]);
-        let numbers: Vec<u32> =
-            admin.server_version().split('.').map_while(|part| part.parse().ok()).collect();
-        let sha2 = !tree.mariadb && numbers.first().is_some_and(|major| *major >= 8);
-        admin.simple("DELETE FROM mysql.user WHERE user = ''").ok();
-        admin.simple("FLUSH PRIVILEGES").unwrap();
-        let mut users = vec![("native", "mysql_native_password")];
-        if sha2 {
-            users.push(("sha2", "caching_sha2_password"));
-        }
-        for (user, plugin) in users {
-            let create = if sha2 {
-                format!("CREATE USER {user} IDENTIFIED WITH {plugin} BY 'sësame'")
-            } else {
-                format!("CREATE USER {user} IDENTIFIED BY 'sësame'")
-            };
-            admin.simple(&create).unwrap();
-            admin.simple(&format!("CREATE USER {user}_open")).unwrap();
-            admin.simple(&format!("GRANT ALL ON mysql.* TO {user}")).unwrap();
-            mysql_login(&server, &mut admin, user);
-        }
-        if sha2 {
-            admin.simple("CREATE USER old IDENTIFIED WITH sha256_password BY 'x'").unwrap();
-            let connect = MysqlClient::connect(&server.unix(), &login("old", "x", ""), TIMEOUT);
-            let error = connect.err().unwrap().to_string();
-            assert!(error.contains("sha256_password, which rqps does not support"), "{error}");
-        }
-    });
+fn mysql_logins(mariadb: bool, server: &Server, mut admin: MysqlClient) {
+    let numbers: Vec<u32> =
+        admin.server_version().split('.').map_while(|part| part.parse().ok()).collect();
+    let sha2 = !mariadb && numbers.first().is_some_and(|major| *major >= 8);
+    admin.simple("DELETE FROM mysql.user WHERE user = ''").ok();
+    admin.simple("FLUSH PRIVILEGES").unwrap();
+    let mut users = vec![("native", "mysql_native_password")];
+    if sha2 {
+        users.push(("sha2", "caching_sha2_password"));
+    }
+    for (user, plugin) in users {
+        let create = if sha2 {
+            format!("CREATE USER {user} IDENTIFIED WITH {plugin} BY 'sësame'")
+        } else {
+            format!("CREATE USER {user} IDENTIFIED BY 'sësame'")
+        };
+        admin.simple(&create).unwrap();
+        admin.simple(&format!("CREATE USER {user}_open")).unwrap();
+        admin.simple(&format!("GRANT ALL ON mysql.* TO {user}")).unwrap();
+        mysql_login(server, &mut admin, user);
+    }
+    if sha2 {
+        admin.simple("CREATE USER old IDENTIFIED WITH sha256_password BY 'x'").unwrap();
+        let connect = MysqlClient::connect(&server.unix(), &login("old", "x", ""), TIMEOUT);
+        let error = connect.err().unwrap().to_string();
+        assert!(error.contains("sha256_password, which rqps does not support"), "{error}");
+    }
 }
 
 fn mysql_login(server: &Server, admin: &mut MysqlClient, user: &str) {
