@@ -112,12 +112,8 @@ fn the_pragma_that_matters_is_found() {
     let a = format!("{common}journal_mode = WAL\ntemp_store = 2\nwal_autocheckpoint = 900\n");
     let b = format!("{common}journal_mode = DELETE\ntemp_store = 1\nwal_autocheckpoint = 800\n");
     let line = between(folder.path(), "sqlite", &a, &b).replace("point-query", "update-nonindex");
-    let gap = found(
-        &format!(
-            "{line} --set write_seconds=0.1 --set read_seconds=0.1 --set settle_scale=0 --least 30"
-        ),
-        folder.path(),
-    );
+    let short = "--set write_seconds=0.1 --set read_seconds=0.1 --set settle_scale=0 --least 30";
+    let gap = found(&format!("{line} {short} --canaries off"), folder.path());
     assert_eq!(causes(&gap).first(), Some(&"journal_mode"), "{gap:#}");
     assert!(ratio(&gap["account"]["effects"][0]) > 1.2, "{gap:#}");
     assert_eq!(gap["candidates"], 3, "{gap:#}");
