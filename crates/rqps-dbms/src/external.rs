@@ -15,7 +15,7 @@ use rqps_model::compatible::CompatibleServer;
 use rqps_model::dialect::{Dialect, SERVER_ONLY};
 use rqps_model::endpoint::{Address, Endpoint, Login, TlsMode};
 use rqps_model::escape;
-use rqps_text::reading::used_relations;
+use rqps_text::reading::{used_relations, without_texts};
 use rqps_text::{ChangedRelation, elsewhere, place_query};
 
 /// So often at most the server is asked whether it is there, however often the lab looks.
@@ -190,7 +190,13 @@ impl External {
             hidden.map_err(DbmsError::sql(self.doing("look at the tables of")))?;
         }
         for sql in theirs {
-            let why = match session.look_at(sql) {
+            // Postgres has domains of others check such texts.
+            let named = match self.dialect {
+                Dialect::Postgres => without_texts(sql),
+                _ => Some(sql.clone()),
+            };
+            let Some(named) = named else { continue };
+            let why = match session.look_at(&named) {
                 Ok(()) => self.closed(&mut *session, sql),
                 Err(error) if error.code().is_some_and(|code| ABSENT.contains(&code)) => {
                     Some(error.to_string())

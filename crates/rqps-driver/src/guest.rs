@@ -6,6 +6,7 @@ use rqps_model::dialect::{Dialect, Marking, SERVER_ONLY};
 use rqps_model::escape;
 use rqps_model::sql_name::{Identifier, Literal};
 use rqps_text::LoadRules;
+use rqps_text::behind::{AS_COLUMNS, CALLING, CHECKED, OF_NO_ROW, TRUSTED, from_files};
 use rqps_wire::WireError;
 
 const DROP_TABLE: &str = "DROP TABLE IF EXISTS ";
@@ -154,60 +155,49 @@ fn marked(dialect: Dialect, sql: &str, mark: &str) -> String {
 /// could have made.
 const PATH: &str = "SELECT pg_catalog.unnest(pg_catalog.current_schemas(false))";
 
-/// Functions and operators of the schemas that follow in parentheses. Those of extensions come from
-/// their files. Whatever it says of itself, each may write: an immutable function may call one that
-/// does.
-const FUNCTIONS: &str = "SELECT p.proname, p.oid::regprocedure::text FROM pg_proc p \
-     JOIN pg_namespace n ON n.oid = p.pronamespace WHERE NOT EXISTS \
-     (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid \
-     AND d.deptype = 'e') AND n.nspname IN ";
-const OPERATORS: &str = "SELECT o.oprname, o.oid::regoperator::text FROM pg_operator o \
-     JOIN pg_namespace n ON n.oid = o.oprnamespace WHERE NOT EXISTS \
-     (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_operator'::regclass AND d.objid = o.oid \
-     AND d.deptype = 'e') AND n.nspname IN ";
+/// Functions and operators of these schemas, but those that extensions brought. Whatever it says of
+/// itself, each may write: an immutable function may call one that does.
+fn functions(schemas: &Literal) -> [String; 2] {
+    let from_files = from_files();
+    [
+        format!(
+            "SELECT p.proname, p.oid::regprocedure::text FROM pg_proc p \
+             JOIN pg_namespace n ON n.oid = p.pronamespace \
+             WHERE NOT {from_files} AND n.nspname IN ({schemas})"
+        ),
+        format!(
+            "SELECT o.oprname, o.oid::regoperator::text FROM pg_operator o \
+             JOIN pg_namespace n ON n.oid = o.oprnamespace JOIN pg_proc p ON p.oid = o.oprcode \
+             WHERE NOT {from_files} AND n.nspname IN ({schemas})"
+        ),
+    ]
+}
 
-/// Functions `p` that Postgres calls where a column could stand: `a.f` is `f(a)`. No text of SQL has
-/// a value for those with an argument `internal`, such as `system` of `TABLESAMPLE`.
-pub(super) const AS_COLUMNS: &str = "p.pronargs > 0 AND p.pronargs - p.pronargdefaults <= 1 \
-     AND p.proname <> 'setseed' AND 'internal'::regtype <> ALL (p.proargtypes)";
+/// Functions that are called where a column could stand, that say of themselves that they do more than
+/// give a value, or that somebody made; among these names, and of those that take no row among the
+/// names after values.
+fn acting(names: &Literal, values: &Literal) -> String {
+    let from_files = from_files();
+    format!(
+        "SELECT p.proname, p.oid::regprocedure::text FROM pg_proc p WHERE {AS_COLUMNS} \
+         AND (p.provolatile = 'v' OR p.pronamespace <> 'pg_catalog'::regnamespace \
+         AND NOT {from_files}) AND p.proname IN ({names}) \
+         AND NOT ({OF_NO_ROW} AND p.proname NOT IN ({values}))"
+    )
+}
 
-/// Those of them that say of themselves that they do more than give a value, and those that somebody
-/// made. Names in parentheses follow.
-const ACTING: &str = " AND (p.provolatile = 'v' OR p.pronamespace <> 'pg_catalog'::regnamespace \
-     AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')) \
-     AND p.proname IN ";
-
-/// Types whose values call functions in `made`: domains with checks or defaults, over others too, and
-/// types with casts. Joins by equality alone: a server may have 10,000 tables.
-pub(super) const CALLING: &str = "\
-     uses AS (SELECT d.classid, d.objid FROM pg_depend d WHERE \
-     (d.refclassid = 'pg_proc'::regclass AND d.refobjid IN (SELECT oid FROM made)) OR \
-     (d.refclassid = 'pg_operator'::regclass AND d.refobjid IN \
-     (SELECT oid FROM pg_operator WHERE oprcode IN (SELECT oid FROM made)))), \
-     parts AS (SELECT oid, typbasetype AS part FROM pg_type WHERE typbasetype <> 0 \
-     UNION ALL SELECT oid, typelem FROM pg_type WHERE typelem <> 0 \
-     UNION ALL SELECT t.oid, a.atttypid FROM pg_attribute a JOIN pg_type t \
-     ON t.typrelid = a.attrelid), \
-     calling AS ((SELECT u.objid AS oid FROM uses u WHERE u.classid = 'pg_type'::regclass \
-     UNION SELECT c.contypid FROM pg_constraint c JOIN uses u ON u.objid = c.oid \
-     AND u.classid = 'pg_constraint'::regclass \
-     UNION SELECT unnest(ARRAY[k.castsource, k.casttarget]) FROM pg_cast k \
-     WHERE k.castfunc IN (SELECT oid FROM made)) \
-     UNION SELECT p.oid FROM parts p JOIN calling c ON c.oid = p.part) ";
-
-/// Those of these schemas that call what somebody made.
-const TYPES: [&str; 2] = [
-    "WITH RECURSIVE made AS (SELECT p.oid FROM pg_proc p \
-     JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname <> 'pg_catalog' AND NOT EXISTS \
-     (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid \
-     AND d.deptype = 'e')), ",
-    "SELECT t.typname, t.oid::regtype::text FROM pg_type t JOIN calling c ON c.oid = t.oid \
-     JOIN pg_namespace n ON n.oid = t.typnamespace WHERE n.nspname IN ",
-];
-
-/// Users whose code may run as the login: superusers, who could do so anyway, and the login itself.
-pub(super) const TRUSTED: &str =
-    "(SELECT oid FROM pg_roles WHERE rolsuper OR rolname = current_user)";
+/// Types of these schemas that call what somebody made.
+fn types(schemas: &Literal) -> String {
+    let from_files = from_files();
+    format!(
+        "WITH RECURSIVE made AS (SELECT p.oid, p.proname AS shown FROM pg_proc p \
+         JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname <> 'pg_catalog' \
+         AND NOT {from_files}), {CALLING} {CHECKED} \
+         SELECT t.typname, t.oid::regtype::text FROM pg_type t \
+         JOIN pg_namespace n ON n.oid = t.typnamespace WHERE n.nspname IN ({schemas}) \
+         AND (t.oid IN (SELECT oid FROM calling) OR t.oid IN (SELECT oid FROM checked))"
+    )
+}
 
 /// Schemas of these in which users may make objects, beside this one and superusers, who could do
 /// more anyway, and those in which they have made some: whatever a load writes, the server may call
@@ -222,14 +212,16 @@ fn of_others(schemas: &Literal) -> [String; 2] {
          ELSE n.nspowner END FROM pg_database d WHERE d.datname = current_database()) m ON true \
          WHERE n.nspname IN ({schemas}) AND maker NOT IN {TRUSTED}"
     );
+    let from_files = from_files();
     let objects = format!(
         "SELECT n.nspname, pg_get_userbyid(o.owner) || ' has made objects' FROM \
-         (SELECT oid, pronamespace AS place, proowner AS owner FROM pg_proc \
-         UNION ALL SELECT oid, oprnamespace, oprowner FROM pg_operator \
-         UNION ALL SELECT oid, typnamespace, typowner FROM pg_type WHERE typtype = 'd') o \
+         (SELECT p.oid, pronamespace AS place, proowner AS owner FROM pg_proc p \
+         WHERE NOT {from_files} UNION ALL SELECT o.oid, oprnamespace, oprowner FROM pg_operator o \
+         JOIN pg_proc p ON p.oid = o.oprcode WHERE NOT {from_files} \
+         UNION ALL SELECT oid, typnamespace, typowner FROM pg_type WHERE typtype IN ('d', 'm', 'r') \
+         OR typrelid IN (SELECT oid FROM pg_class WHERE relkind = 'c')) o \
          JOIN pg_namespace n ON n.oid = o.place WHERE n.nspname IN ({schemas}) \
-         AND o.owner NOT IN {TRUSTED} AND NOT EXISTS \
-         (SELECT 1 FROM pg_depend d WHERE d.objid = o.oid AND d.deptype = 'e') LIMIT 1"
+         AND o.owner NOT IN {TRUSTED} LIMIT 1"
     );
     [makers, objects]
 }
@@ -317,22 +309,16 @@ fn made_on_postgres(rules: &LoadRules, session: &mut Connection) -> Result<[Made
             ));
         }
     }
-    let [made, types] = TYPES;
-    let types = format!("{made}{CALLING}{types}");
-    let mut of_path = |query: &str| pairs(session, &format!("{query}({list})"));
-    let (mut made, operators) = (of_path(FUNCTIONS)?, of_path(OPERATORS)?);
-    let types = of_path(&types)?;
-    made.extend(operators);
-    let names: Vec<Literal> = rules
-        .attributes()
-        .chain([""])
-        .map(|name| Literal::quoted(Dialect::Postgres, name))
-        .collect();
-    let acting = format!(
-        "SELECT p.proname, p.oid::regprocedure::text FROM pg_proc p \
-         WHERE {AS_COLUMNS}{ACTING}({})",
-        Literal::list(&names)
-    );
+    let [functions, operators] = functions(&list);
+    let mut made = pairs(session, &functions)?;
+    made.extend(pairs(session, &operators)?);
+    let types = pairs(session, &types(&list))?;
+    let quoted = |names: &mut dyn Iterator<Item = &str>| {
+        let names = names.chain([""]).map(|name| Literal::quoted(Dialect::Postgres, name));
+        Literal::list(&names.collect::<Vec<_>>())
+    };
+    let acting =
+        acting(&quoted(&mut rules.attributes()), &quoted(&mut rules.attributes_of_values()));
     let acting = pairs(session, &acting)?;
     session.simple("RESET search_path").map_err(set)?;
     Ok([made, types, acting])

@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod admission;
+pub mod behind;
 mod csv;
 mod lexer;
 mod ordering;

@@ -2,9 +2,10 @@
 //! a load makes or changes; what a dump names that belongs to others.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use crate::admission::{
-    LoadRules, Token, TokenKind, is_harmless_before_parenthesis, without_hints,
+    LoadRules, Token, TokenKind, is_harmless_before_parenthesis, is_of_relation, without_hints,
 };
 use crate::lexer::{SqlLexer, parts, words};
 use rqps_model::dialect::Dialect;
@@ -28,9 +29,10 @@ const WRITES: [&str; 5] = ["INTO", "INSERT", "UPDATE", "DELETE", "MERGE"];
 const FRAMES: [&str; 9] =
     ["BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "SET"];
 
-/// Words of variables that outlive the session, or that let it write; of transactions of others; of
+/// Words of variables that outlive the session, or that let it write; of transactions of others, and of
+/// the number that the next one has on all servers; of threads of others; of traces in files; of
 /// MariaDB's statements that hold others.
-const LASTING: [&str; 11] = [
+const LASTING: [&str; 15] = [
     "ATOMIC",
     "STATEMENT",
     "GLOBAL",
@@ -42,6 +44,10 @@ const LASTING: [&str; 11] = [
     "TX_READ_ONLY",
     "PASSWORD",
     "PREPARED",
+    "GTID_NEXT",
+    "RESOURCE",
+    "DEBUG",
+    "DEBUG_DBUG",
 ];
 
 /// Words of settings that give other rights, with which READ ONLY changes what a read costs, or after
@@ -191,6 +197,29 @@ pub fn calls_unknown(sql: &str) -> bool {
         let calls = (1..all.len()).filter(|at| text(&all[*at]) == "(");
         all.iter().any(|token| token.comment.is_some()) || calls.map(|at| at - 1).any(is_unknown)
     })
+}
+
+/// The names after a point that Postgres may take for functions of a value, as in `(7).f`, in small
+/// letters; `None` if nobody can tell where names end.
+pub fn attributes_of_values(sql: &str) -> Option<BTreeSet<String>> {
+    let all = without_hints(Dialect::Postgres, sql.as_bytes()).ok()?;
+    let text = |at: usize| sql.get(all[at].begin..all[at].end).unwrap_or_default();
+    let is_attribute =
+        |at: &usize| text(*at - 1) == "." && !is_of_relation(sql.as_bytes(), &all, *at);
+    let found = (1..all.len()).filter(is_attribute).map(|at| text(at).trim_matches('"'));
+    Some(found.map(str::to_lowercase).collect())
+}
+
+/// A statement of Postgres with NULL in place of its texts: whoever made the type of a text may have it
+/// checked by a function as soon as the server reads the statement. `None` if nobody can tell where
+/// texts end.
+pub fn without_texts(sql: &str) -> Option<String> {
+    let mut without = sql.to_owned();
+    let all = without_hints(Dialect::Postgres, sql.as_bytes()).ok()?;
+    for token in all.iter().rev().filter(|token| token.kind == TokenKind::Text) {
+        without.replace_range(token.begin..token.end, " NULL ");
+    }
+    Some(without)
 }
 
 /// True for the words of a query, or of the edge of a transaction.
@@ -742,6 +771,10 @@ mod tests {
             "SET STATEMENT max_statement_time = 9 FOR KILL 5",
             "SET \"default_transaction_read_only\" = off",
             "SET search_path = theirs, pg_catalog",
+            "SET gtid_next = '3E11FA47-71CA-11E1-9E33-C80AA9429562:23'",
+            "SET @@SESSION.gtid_next = 'AUTOMATIC'",
+            "SET RESOURCE GROUP theirs FOR 5",
+            "SET debug = 'd:t:o,/tmp/x'",
             "SET SCHEMA 'theirs'",
             "SET NAMES gbk",
             "SET CHARACTER SET gbk",
@@ -750,6 +783,51 @@ mod tests {
         ] {
             assert!(!only_sets(sql), "{sql}");
         }
+    }
+
+    #[test]
+    fn only_what_follows_a_table_is_certainly_its_column() {
+        for of_tables in [
+            "SELECT t.currval FROM t",
+            "SELECT T.nextval, \"t\".a FROM public.t WHERE t.currval > 1",
+            "SELECT o.nextval FROM own AS o JOIN public.b p ON p.currval = o.currval",
+            "SELECT x.nextval FROM a, \"X\" x",
+            "INSERT INTO own VALUES (1) ON CONFLICT (id) DO UPDATE SET a = excluded.a + own.nextval",
+        ] {
+            let found = attributes_of_values(of_tables).unwrap();
+            let is_call = |name: &str| ["currval", "nextval"].contains(&name);
+            assert!(!found.iter().any(|name| is_call(name)), "{of_tables}: {found:?}");
+        }
+        for (sql, want) in [
+            ("SELECT (7).nextval", "nextval"),
+            ("SELECT f.PG_Sleep FROM abs(0.0) AS f", "pg_sleep"),
+            ("SELECT abs.pg_sleep FROM abs(0.0)", "pg_sleep"),
+            ("SELECT f.pg_sleep FROM t, abs(0.0) f", "pg_sleep"),
+            ("SELECT f.pg_sleep FROM t JOIN ROWS FROM (abs(0.0)) AS f ON true", "pg_sleep"),
+            ("SELECT q.nextval FROM SYSTEM_USER AS q", "nextval"),
+            ("SELECT user.nextval FROM USER", "nextval"),
+            ("SELECT t.pg_sleep FROM t, LATERAL (SELECT t.pg_sleep FROM abs(0.0) t) x", "pg_sleep"),
+            ("SELECT a[1].nextval FROM a", "nextval"),
+            ("SELECT $1.nextval FROM t", "nextval"),
+            ("SELECT :t.nextval FROM t", "nextval"),
+            ("SELECT x.t.nextval FROM t", "nextval"),
+            ("SELECT q.nextval", "nextval"),
+        ] {
+            assert!(attributes_of_values(sql).unwrap().contains(want), "{sql}");
+        }
+        assert_eq!(attributes_of_values("SELECT 'a"), None);
+    }
+
+    #[test]
+    fn a_statement_without_texts_names_the_same_tables() {
+        let check = |sql: &str, want: &str| {
+            assert_eq!(without_texts(sql).as_deref(), Some(want));
+        };
+        check(
+            "SELECT 'a', $$b$$ FROM t WHERE c = E'd\\''",
+            "SELECT  NULL ,  NULL  FROM t WHERE c =  NULL ",
+        );
+        assert_eq!(without_texts("SELECT 'a"), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::sql_server::ControlConnection;
 use rqps_model::dialect::{Dialect, SERVER_ONLY};
 use rqps_model::escape;
 use rqps_model::sql_name::Literal;
+use rqps_text::behind::from_files;
 use rqps_wire::WireError;
 
 /// The role of the session.
@@ -195,13 +196,12 @@ fn postgres_faults(place: &Literal, own: bool) -> Vec<String> {
             "SELECT 'it belongs to the user ' || pg_get_userbyid(nspowner) FROM pg_namespace \
              WHERE nspname = {place} AND nspowner <> {ME}"
         ));
-        // Those of an extension come from its files.
+        let from_files = from_files();
         all.push(format!(
             "SELECT 'its function ' || p.proname || ' belongs to the user ' || \
              pg_get_userbyid(p.proowner) FROM pg_proc p JOIN pg_namespace n \
              ON n.oid = p.pronamespace WHERE n.nspname = {place} AND p.proowner <> {ME} \
-             AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e') \
-             ORDER BY 1"
+             AND NOT {from_files} ORDER BY 1"
         ));
     }
     all

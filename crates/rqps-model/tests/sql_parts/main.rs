@@ -155,7 +155,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
     ("dbms/guest/claim", &["names.join(\",\")"]),
     ("dbms/guest/mod", &["condition", "rows.join(\",\")"]),
-    ("dbms/guest/trust", &["of", "of_place", "place", "schema", "tables", "what"]),
+    ("dbms/guest/trust", &["from_files", "of", "of_place", "place", "schema", "tables", "what"]),
     ("dbms/mysql_family/mod", &["set", "table", "text(host)", "text(password)", "text(user)"]),
     ("dbms/mysql_family/statements", &["engine", "name", "table", "value"]),
     (
@@ -163,11 +163,13 @@ const KNOWN: &[(&str, &[&str])] = &[
         &["cleanup", "column", "encryption", "name", "own", "password", "table", "view"],
     ),
     ("dbms/sqlite", &["line", "name"]),
-    ("driver/behind", &["words"]),
     ("driver/connection", &["id"]),
     (
         "driver/guest",
-        &["&function[..end]", "extension", "function", "mark", "name", "schemas", "table"],
+        &[
+            "&function[..end]", "extension", "from_files", "function", "mark", "name", "names",
+            "schemas", "table", "values",
+        ],
     ),
     ("driver/load", &["name", "names", "self.columns.names", "tuples", "values"]),
     ("driver/load_changes", &["modes", "name", "table"]),
@@ -196,6 +198,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "own", "parts", "read", "selected.join(\",\")", "table", "values",
         ],
     ),
+    ("text/behind", &["functions", "views"]),
     ("text/reading", &["asked", "kind", "name", "right", "self.mysql_condition()", "self.name"]),
     ("wire/error", &["id"]),
 ];

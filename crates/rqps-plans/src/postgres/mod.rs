@@ -25,6 +25,7 @@ use rqps_model::build::Build;
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{Address, Login};
 use rqps_model::sql_name::Literal;
+use rqps_text::behind::Told;
 use rqps_text::{SqlChunk, is_one_statement};
 use rqps_wire::WireError;
 
@@ -126,8 +127,10 @@ impl PostgresSource {
         let view = self.session.rows(
             "SELECT quote_ident(n.nspname) || '.pg_stat_statements', EXISTS (SELECT FROM \
              pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'total_exec_time') FROM \
-             pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = \
-             'pg_stat_statements'",
+             pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_depend d ON d.objid = \
+             c.oid AND d.classid = 'pg_class'::regclass AND d.deptype = 'e' JOIN pg_extension e ON \
+             e.oid = d.refobjid WHERE c.relname = 'pg_stat_statements' AND e.extname = c.relname \
+             AND pg_get_userbyid(c.relowner) IN (SELECT rolname FROM pg_roles WHERE rolsuper)",
         )?;
         let Some(view) = view.first() else {
             bail!(
@@ -262,7 +265,12 @@ pub fn prepare(
         new_name: name(new),
         old: Box::new(before),
         new: Box::new(after),
-        source: Some(Box::new(SourcePlanner { source, generic, generic_session })),
+        source: Some(Box::new(SourcePlanner {
+            source,
+            generic,
+            generic_session,
+            told: Told::default(),
+        })),
         preflight,
         notes,
         lacking,
@@ -473,6 +481,7 @@ struct SourcePlanner {
     /// True if EXPLAIN plans with parameters.
     generic: bool,
     generic_session: Session,
+    told: Told,
 }
 
 impl Planner for SourcePlanner {
@@ -489,6 +498,7 @@ impl Planner for SourcePlanner {
                 ));
             }
         };
+        self.check_hidden(&statement.text)?;
         // Only the simple protocol takes a parameter without its value.
         let session =
             if name.is_empty() { &mut self.source.session } else { &mut self.generic_session };
@@ -497,6 +507,24 @@ impl Planner for SourcePlanner {
             return Err(PlanError::Broken(format!("the source does not answer: {words}")));
         }
         plan.map(|plan| vec![(name.to_owned(), plan)])
+    }
+}
+
+impl SourcePlanner {
+    /// A planner calls what others made behind indexes, types and views, and functions that say of
+    /// themselves that they always give the same value.
+    fn check_hidden(&mut self, text: &str) -> Result<(), PlanError> {
+        if self.source.own.is_some() {
+            return Ok(());
+        }
+        let session = &mut self.source.session;
+        let path = session.try_rows("SELECT pg_catalog.unnest(pg_catalog.current_schemas(false))");
+        let path: Vec<String> = path.map_err(refusal)?.into_iter().flatten().flatten().collect();
+        session.read(Reading::Catalogue, 0);
+        let mut ask = |sql: &str| session.try_rows(sql);
+        let checked = self.told.check(Dialect::Postgres, &path, text, &mut ask);
+        session.read(Reading::Plans, PLAN_MS);
+        checked.map_err(|why| PlanError::NotCovered(format!("not planned on the source: {why}")))
     }
 }
 

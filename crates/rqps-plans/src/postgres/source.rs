@@ -1,6 +1,7 @@
 //! What is read from the source: its catalogue, sizes, statistics and settings, by a session that
 //! only reads.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -10,6 +11,7 @@ use crate::postgres::statistics::object_queries;
 use crate::rehearsal::Tell;
 use rqps_model::dialect::Dialect::Postgres;
 use rqps_model::sql_name::Literal;
+use rqps_text::behind::tables_that_act;
 
 /// The oldest version whose catalogue the queries know.
 const OLDEST: u32 = 120_000;
@@ -88,6 +90,10 @@ const RANGES: &str = ", range_length_histogram::text, range_empty_frac, \
 
 /// First columns of B-trees over all rows, which the planner would ask for their ends.
 const LEADING: &str = include_str!("leading.sql");
+
+/// Tables with policies, which whoever reads them executes.
+const GUARDED: &str = "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n \
+    ON n.oid = c.relnamespace WHERE c.relrowsecurity";
 
 impl Facts {
     /// Reads all of it. Values of rows are among the statistics.
@@ -275,7 +281,12 @@ impl Facts {
 
     /// Puts the true ends of columns into their histograms: the planner would ask the index.
     fn ends(&mut self, source: &mut Session, tell: &mut Tell<'_>) -> Result<()> {
-        let leading = source.rows(LEADING)?;
+        let mut leading = source.rows(LEADING)?;
+        // Whoever reads these calls what their owners made.
+        let mut acting = source.rows(&tables_that_act(self.version))?;
+        acting.extend(source.rows(GUARDED)?);
+        let acting: BTreeSet<&[Option<String>]> = acting.iter().map(|row| &row[..2]).collect();
+        leading.retain(|row| !acting.contains(&row[..2]));
         let begin = std::time::Instant::now();
         let mut looked = 0;
         source.read(Reading::Catalogue, LOOKUP_MS);
@@ -367,8 +378,10 @@ impl Levels {
     fn choose(source: &mut Session) -> Result<Levels> {
         let inspect = source.rows(
             "SELECT n.nspname FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE \
-             p.proname = 'bt_metap' AND has_function_privilege(p.oid, 'EXECUTE') AND (SELECT \
-             rolsuper FROM pg_roles WHERE rolname = current_user)",
+             p.proname = 'bt_metap' AND p.oid::regprocedure::text LIKE '%.bt_metap(text)' AND \
+             p.prolang = (SELECT oid FROM pg_language WHERE lanname = 'c') AND \
+             has_function_privilege(p.oid, 'EXECUTE') AND (SELECT rolsuper FROM pg_roles WHERE \
+             rolname = current_user)",
         )?;
         if let Some(row) = inspect.first() {
             return Ok(Levels::PageInspect(cell(row, 0).to_owned()));
@@ -392,7 +405,8 @@ impl Levels {
                 let name = Identifier::quoted(Postgres, &index.schema)
                     .dot(&Identifier::quoted(Postgres, &index.name));
                 let name = Literal::quoted(Postgres, &name.to_string()).to_string();
-                ["SELECT level FROM ", &function.to_string(), ".bt_metap(", &name, ")"].concat()
+                ["SELECT level FROM ", &function.to_string(), ".bt_metap(", &name, "::text)"]
+                    .concat()
             }
             Levels::File => {
                 let oid = Literal::quoted(Postgres, oid).to_string();

@@ -66,6 +66,71 @@ pub(crate) fn is_harmless_before_parenthesis(word: &str) -> bool {
     is_listed(&word) || IN_QUERIES.contains(&word.as_str())
 }
 
+/// Words of Postgres that call a function without parentheses, also in FROM.
+const WITHOUT_PARENTHESES: [&str; 12] = [
+    "CURRENT_CATALOG", "CURRENT_DATE", "CURRENT_ROLE", "CURRENT_SCHEMA", "CURRENT_TIME",
+    "CURRENT_TIMESTAMP", "CURRENT_USER", "LOCALTIME", "LOCALTIMESTAMP", "SESSION_USER",
+    "SYSTEM_USER", "USER",
+];
+
+/// True if the name at this place is certainly that of a column: what stands before its point is a
+/// table, or another name of one, wherever else it stands. Of a function's value it could be a
+/// function: in `FROM abs(1) AS f`, `f.g` is `g(f)`.
+pub(crate) fn is_of_relation(sql: &[u8], tokens: &[Token], at: usize) -> bool {
+    let is = |at: Option<usize>, signs: &[u8]| {
+        let token = at.and_then(|at| tokens.get(at));
+        token.is_some_and(|it| it.kind == TokenKind::Sign && signs.contains(&sql[it.begin]))
+    };
+    let text = |at: usize| String::from_utf8_lossy(&sql[tokens[at].begin..tokens[at].end]);
+    let word = |at: Option<usize>| match at.and_then(|at| Some((at, tokens.get(at)?))) {
+        Some((at, token)) if token.kind == TokenKind::Word => text(at).to_uppercase(),
+        _ => String::new(),
+    };
+    let name = |at: Option<usize>| match at.and_then(|at| Some((at, tokens.get(at)?.kind))) {
+        Some((at, TokenKind::Word)) => Some(text(at).to_lowercase()),
+        Some((at, TokenKind::Name)) => Some(text(at).trim_matches('"').replace("\"\"", "\"")),
+        _ => None,
+    };
+    // The place before the name of a table that ends here; that is no function.
+    let begin = |end: usize| {
+        let mut begin = end;
+        while begin >= 2 && is(Some(begin - 1), b".") && name(Some(begin - 2)).is_some() {
+            begin -= 2;
+        }
+        let is_function = is(Some(end + 1), b"(")
+            || begin == end && WITHOUT_PARENTHESES.contains(&word(Some(end)).as_str());
+        begin.checked_sub(1).filter(|_| !is_function)
+    };
+    let is_table = |end: usize| {
+        name(Some(end)).is_some()
+            && begin(end).is_some_and(|before| {
+                is(Some(before), b",")
+                    || ["FROM", "INTO", "JOIN", "UPDATE"].contains(&word(Some(before)).as_str())
+            })
+    };
+    let Some(table) = at.checked_sub(2).filter(|_| is(at.checked_sub(1), b".")) else {
+        return false;
+    };
+    let Some(wanted) = name(Some(table)).filter(|name| name.is_ascii()) else { return false };
+    if is(table.checked_sub(1), b".:$?@&") {
+        return false;
+    }
+    let mut is_known = wanted == "excluded";
+    for at in (0..tokens.len()).filter(|at| name(Some(*at)).as_ref() == Some(&wanted)) {
+        if is(Some(at + 1), b".") {
+            continue;
+        }
+        // `FROM t AS a`, `FROM t a`.
+        let of = at.checked_sub(if word(at.checked_sub(1)) == "AS" { 2 } else { 1 });
+        let is_alias = !is(Some(at + 1), b"(") && of.is_some_and(is_table);
+        if !is_table(at) && !is_alias {
+            return false;
+        }
+        is_known = true;
+    }
+    is_known
+}
+
 /// What stands within one pair of parentheses.
 #[derive(Default)]
 struct Frame {
@@ -314,6 +379,7 @@ impl<'a, 'r> Expressions<'a, 'r> {
         let before = self.statement.at.checked_sub(1).map(|at| self.statement.tokens[at]);
         let before = before.map(|before| self.statement.text(&before).to_ascii_uppercase());
         let follows = |text: &[u8]| before.as_deref() == Some(text);
+        let first = self.statement.at;
         let name = self.statement.name()?;
         let is_call = self.statement.is_sign(b'(');
         let is_type = follows(b":") || follows(b"AS") || !self.in_query;
@@ -324,8 +390,14 @@ impl<'a, 'r> Expressions<'a, 'r> {
             }
         }
         if !is_call {
-            let parts = name.parts.iter().skip(usize::from(!is_of_value));
-            self.rules.attributes.extend(parts.cloned());
+            let (sql, tokens) = (self.statement.sql, self.statement.tokens);
+            let parts = name.parts.iter().enumerate().skip(usize::from(!is_of_value));
+            for (at, part) in parts {
+                self.rules.attributes.insert(part.clone());
+                if !is_of_relation(sql, tokens, first + 2 * at) {
+                    self.rules.of_values.insert(part.clone());
+                }
+            }
             if is_type && !self.statement.is_mysql() {
                 self.rules.types.insert(name.last().to_owned());
             }

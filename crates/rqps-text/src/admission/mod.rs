@@ -24,7 +24,7 @@ pub use self::settings::plain_modes;
 pub use self::statement::Admitted;
 pub use self::tokens::{Token, TokenKind, VersionComment, is_one_statement, tokens};
 
-pub(crate) use self::expressions::is_harmless_before_parenthesis;
+pub(crate) use self::expressions::{is_harmless_before_parenthesis, is_of_relation};
 pub(crate) use self::tokens::without_hints;
 
 // The list of statements that a load may execute on a server that rqps does not run, and what was
@@ -82,6 +82,11 @@ impl LoadRules {
     /// Names after a point, which Postgres may take for columns or for functions: `a.f` is `f(a)`.
     pub fn attributes(&self) -> impl Iterator<Item = &str> {
         self.own.attributes.iter().map(String::as_str)
+    }
+
+    /// Those of them that may be of a value, and not of a row of a table.
+    pub fn attributes_of_values(&self) -> impl Iterator<Item = &str> {
+        self.own.of_values.iter().map(String::as_str)
     }
 
     /// Names where types may stand, columns among them, but not those that the load made.

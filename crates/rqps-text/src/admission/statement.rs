@@ -302,6 +302,8 @@ pub(super) struct OwnObjects {
     pub(super) types: BTreeSet<String>,
     /// Names after a point, which Postgres may take for functions: `a.f` is `f(a)`.
     pub(super) attributes: BTreeSet<String>,
+    /// Those of them that may be of a value.
+    pub(super) of_values: BTreeSet<String>,
 }
 
 impl OwnObjects {
@@ -317,6 +319,7 @@ impl OwnObjects {
             called: BTreeSet::new(),
             types: BTreeSet::new(),
             attributes: BTreeSet::new(),
+            of_values: BTreeSet::new(),
         }
     }
 

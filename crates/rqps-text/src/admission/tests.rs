@@ -785,6 +785,7 @@ fn what_statements_call_is_noted() {
     // Postgres takes all but the first for functions, where they are no columns.
     rules.judge(b"INSERT INTO own SELECT ('/x'::text).A.\"B\", o.c FROM own o").unwrap();
     assert_eq!(rules.attributes().collect::<Vec<_>>(), ["B", "a", "c"]);
+    assert_eq!(rules.attributes_of_values().collect::<Vec<_>>(), ["B", "a"]);
     assert!(rules.judge(b"INSERT INTO own SELECT (('x'::text).f).* FROM own").is_ok());
     assert!(rules.judge(b"INSERT INTO own SELECT ('x'::text).f.* FROM own").is_err());
 }

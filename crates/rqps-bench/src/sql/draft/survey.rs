@@ -13,7 +13,7 @@ use super::statements::{
 use super::written::NamedTables;
 use crate::sql::draft;
 use rqps_model::dialect::{Dialect, SERVER_ONLY};
-use rqps_text::is_one_statement;
+use rqps_text::{behind, is_one_statement};
 
 /// Most tables in a survey; the largest.
 const TABLES: usize = 200;
@@ -62,9 +62,16 @@ pub fn survey(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<DatabaseSur
         }
         _ => BTreeSet::new(),
     };
+    let acting = tables_that_act(dialect, ask);
     let (tables, drafted): (Vec<TableFacts>, Vec<String>) =
-        tables(dialect, ask, &visible)?.into_iter().unzip();
+        tables(dialect, ask, &visible, &acting)?.into_iter().unzip();
     let mut found = DatabaseSurvey { tables, ..DatabaseSurvey::default() };
+    if !acting.is_empty() {
+        let count = acting.len();
+        found.notes.push(format!(
+            "{count} tables are left out: whoever reads them calls what other users made"
+        ));
+    }
     if let Err(why) = keys::read(dialect, ask, &mut found.tables) {
         found.notes.push(format!("foreign keys and unique indexes could not be read: {why}"));
     }
@@ -97,6 +104,19 @@ pub fn survey(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<DatabaseSur
     Ok(found)
 }
 
+/// The tables of Postgres whose reading calls what others made. Servers that are only compatible tell
+/// none.
+fn tables_that_act(dialect: Dialect, ask: &mut AskDatabase<'_>) -> BTreeSet<String> {
+    if dialect != Dialect::Postgres {
+        return BTreeSet::new();
+    }
+    let version =
+        ask("SHOW server_version_num").unwrap_or_default().into_iter().flatten().flatten();
+    let version = version.filter_map(|number| number.parse().ok()).next().unwrap_or(0);
+    let acting = ask(&behind::tables_that_act(version)).unwrap_or_default();
+    acting.into_iter().filter_map(|mut row| row.pop().flatten()).collect()
+}
+
 /// The values of enumerations.
 const LABELS: &str = "SELECT enumtypid::regtype::text, enumlabel FROM pg_enum \
                       ORDER BY 1, enumsortorder";
@@ -111,6 +131,7 @@ fn tables(
     dialect: Dialect,
     ask: &mut AskDatabase<'_>,
     visible: &BTreeSet<String>,
+    acting: &BTreeSet<String>,
 ) -> Result<Vec<(TableFacts, String)>, String> {
     let sql = match dialect {
         Dialect::Postgres => {
@@ -130,7 +151,8 @@ fn tables(
              FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY 1"
         }
     };
-    let rows = ask(sql)?;
+    let mut rows = ask(sql)?;
+    rows.retain(|row| !row.get(3).cloned().flatten().is_some_and(|oid| acting.contains(&oid)));
     let number = |cell: Option<&Option<String>>| cell?.as_ref()?.parse::<u64>().ok();
     let mut tables = Vec::new();
     for row in rows.iter().take(TABLES) {

@@ -13,7 +13,12 @@ use crate::support::program;
 use crate::support::theirs::Theirs;
 
 /// Measures one statement of the user's there, with more keys of its step and more words.
-fn measure(folder: &Path, dsn: &str, sql: &str, more: (&str, &[&str])) -> (Option<i32>, String) {
+pub(super) fn measure(
+    folder: &Path,
+    dsn: &str,
+    sql: &str,
+    more: (&str, &[&str]),
+) -> (Option<i32>, String) {
     let (keys, words) = more;
     let workload = format!(
         "[[step]]\nname = \"q\"\n{keys}\n[[step.event]]\n[[step.event.statement]]\nsql = '''{sql}'''\n"
