@@ -217,7 +217,16 @@ fn ends_with_word(text: &str, word: &str) -> bool {
 /// Text between tags of HTML.
 pub fn html(text: &str) -> String {
     let text = replaced(text, |c| is_hidden(c) && !"\n\t".contains(c), show);
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    if !text.contains("::") && !text.contains("##") {
+        return text;
+    }
+    // A report on standard output may be a part of a log, which takes commands at the begin of a line.
+    let lines = text.split('\n').map(|line| match line.trim_start().strip_prefix("::") {
+        Some(rest) => format!("&#58;:{rest}"),
+        None => line.to_owned(),
+    });
+    lines.collect::<Vec<_>>().join("\n").replace("##", "&#35;#")
 }
 
 /// Text within double quotes of HTML or XML.
@@ -289,6 +298,7 @@ mod tests {
         check("::1:5432 says a::b", "\\::1:5432 says a::b");
         check("::1 and ## heading", "::1 and ## heading");
         check("\r::error::x", "\\r::error::x");
+        assert_eq!(html("a::b\n ::error::x ##[b]"), "a::b\n&#58;:error::x &#35;#[b]");
     }
 
     #[test]

@@ -118,7 +118,7 @@ pub fn check<E: Display>(
     ask: &mut dyn FnMut(&str) -> Result<Rows, E>,
 ) -> Result<(), HiddenAct<E>> {
     let version = match dialect {
-        Dialect::Postgres => ask("SHOW server_version_num")?,
+        Dialect::Postgres => ask("SELECT pg_catalog.current_setting('server_version_num')")?,
         Dialect::Mysql => Rows::new(),
         _ => return Ok(()),
     };
@@ -293,7 +293,7 @@ fn on_postgres(names: Option<[&Literal; 2]>, path: &Literal, version: u32) -> St
     };
     let (from_files, acting) = (from_files(), acting(names.is_none(), version));
     format!(
-        "WITH RECURSIVE {acting} \
+        "SELECT * FROM (WITH RECURSIVE {acting} \
          SELECT * FROM (SELECT c.relname::text AS name, pg_get_viewdef(c.oid) AS sql, \
          'the view ' || c.oid::regclass::text AS shown FROM pg_class c \
          JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'v' \
@@ -318,7 +318,7 @@ fn on_postgres(names: Option<[&Literal; 2]>, path: &Literal, version: u32) -> St
          JOIN pg_proc p ON p.oid = o.oprcode \
          WHERE n.nspname IN ({path}) AND o.oprowner NOT IN {TRUSTED} AND NOT {from_files} \
          UNION ALL SELECT '', NULL, 'the cast by ' || m.shown FROM pg_cast k \
-         JOIN made m ON m.oid = k.castfunc WHERE k.castcontext = 'i'"
+         JOIN made m ON m.oid = k.castfunc WHERE k.castcontext = 'i') told"
     )
 }
 
@@ -354,8 +354,8 @@ fn on_mysql(names: Option<[&Literal; 2]>) -> String {
 pub fn tables_that_act(version: u32) -> String {
     let acting = acting(true, version);
     format!(
-        "WITH RECURSIVE {acting} SELECT n.nspname, c.relname, c.oid FROM acting a \
-         JOIN pg_class c ON c.oid = a.oid JOIN pg_namespace n ON n.oid = c.relnamespace"
+        "SELECT * FROM (WITH RECURSIVE {acting} SELECT n.nspname, c.relname, c.oid FROM acting a \
+         JOIN pg_class c ON c.oid = a.oid JOIN pg_namespace n ON n.oid = c.relnamespace) told"
     )
 }
 

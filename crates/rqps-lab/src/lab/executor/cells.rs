@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{io, thread};
@@ -372,6 +373,14 @@ fn make_folder_of_user(work: &Path) -> Result<()> {
     })
 }
 
+/// True of a folder of this user, into which no other may write: in a place for everyone, nobody can
+/// put another one there.
+fn is_own(folder: &Path) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    fs::symlink_metadata(folder)
+        .is_ok_and(|facts| facts.is_dir() && facts.uid() == own && facts.mode() & 0o002 == 0)
+}
+
 /// The folder of all blocks of this user in `work`, that of the block whose results go to `out`,
 /// and its lock.
 fn paths(work: &Path, out: &Path) -> Result<(PathBuf, PathBuf, PathBuf)> {
@@ -391,7 +400,8 @@ fn paths(work: &Path, out: &Path) -> Result<(PathBuf, PathBuf, PathBuf)> {
 pub fn clear_block(work: &Path, out: &Path, key: &MarkKey) -> Result<()> {
     let (all, path, lock_path) = paths(work, out)?;
     let deadline = Instant::now() + ENDING;
-    while lock_path.exists() || path.exists() {
+    let is_own = is_own(&all);
+    while is_own && (lock_path.exists() || path.exists()) {
         // A server of a killed block may still write until its warden has ended it.
         let removed = Lock::acquire(&lock_path, "rqps, removing what a block left")
             .map_err(anyhow::Error::from)
@@ -410,7 +420,9 @@ pub fn clear_block(work: &Path, out: &Path, key: &MarkKey) -> Result<()> {
         }
     }
     // Data of other blocks keep it.
-    fs::remove_dir(&all).ok();
+    if is_own {
+        fs::remove_dir(&all).ok();
+    }
     match out.parent() {
         // Whoever had the block started has made it for the block alone.
         Some(around) if around.exists() => beneath::remove_made(around, None)
@@ -519,6 +531,36 @@ mod tests {
         assert!(!all.exists());
         assert!(!work.path().join("cell").exists());
         clear_block(work.path(), &out, &key).expect("nothing to clear");
+    }
+
+    #[test]
+    fn what_is_somebody_elses_is_not_cleared() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let work = tempfile::tempdir().expect("folder");
+        let out = work.path().join("cell/start");
+        let (all, _, lock) = paths(work.path(), &out).expect("paths");
+        let key = MarkKey::open(None).expect("a key");
+        fs::create_dir(&all).expect("a folder");
+        fs::write(&lock, "theirs").expect("a file of theirs");
+        fs::set_permissions(&all, fs::Permissions::from_mode(0o777)).expect("chmod");
+        clear_block(work.path(), &out, &key).expect("nothing to clear");
+        assert!(lock.exists());
+        if user::is_root() {
+            fs::set_permissions(&all, fs::Permissions::from_mode(0o755)).expect("chmod");
+            std::os::unix::fs::chown(&all, Some(65_534), None).expect("chown");
+            clear_block(work.path(), &out, &key).expect("nothing to clear");
+            assert!(lock.exists());
+            fs::remove_file(&lock).expect("remove");
+            clear_block(work.path(), &out, &key).expect("nothing to clear");
+            assert!(all.exists(), "an empty folder of somebody else stays");
+        }
+        let elsewhere = tempfile::tempdir().expect("folder");
+        fs::remove_dir_all(&all).expect("remove");
+        symlink(elsewhere.path(), &all).expect("a link");
+        let there = elsewhere.path().join(lock.file_name().expect("a name"));
+        fs::write(&there, "theirs").expect("a file of theirs");
+        clear_block(work.path(), &out, &key).expect("nothing to clear");
+        assert!(there.exists());
     }
 
     #[test]
