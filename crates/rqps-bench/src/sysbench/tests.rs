@@ -468,8 +468,8 @@ fn order_table(order: StepSet) -> String {
 
 #[test]
 fn autovacuum_wakes_within_every_window_that_writes() {
-    // With naps of 10 s, update-index met the vacuum of Postgres 16 and not that of 17, in each
-    // block alike: 1.40 [1.26, 1.55].
+    // With naps of 10 s, update-index met the vacuum of Postgres 16.10 and not that of 17.6, in each
+    // block alike.
     let config = include_str!("../../../../configs/postgres/default.conf");
     let nap = config.lines().find_map(|line| line.strip_prefix("autovacuum_naptime = ")).unwrap();
     let nap: f64 = nap.strip_suffix('s').unwrap().parse().unwrap();
