@@ -12,11 +12,11 @@ use proc_macro2::{TokenStream, TokenTree};
 use sources::{Files, is_test_line, shipped, short, test_lines, tokens};
 
 /// Words with which a statement, or a part of one, begins.
-const BEGINNINGS: [&str; 30] = [
+const BEGINNINGS: [&str; 31] = [
     "ALTER", "ANALYZE", "CALL", "CHECKSUM", "COMMENT", "COPY", "CREATE", "DELETE", "DROP",
     "ENGINE", "ENGINE=", "EXPLAIN", "FROM", "GRANT", "INSERT", "KILL", "LOAD", "PARTITION",
     "PRAGMA", "PREPARE", "REVOKE", "SELECT", "SET", "SHOW", "TABLESPACE", "TRUNCATE", "UPDATE",
-    "USE", "USING", "VACUUM",
+    "USE", "USING", "VACUUM", "WITH",
 ];
 
 /// Parts that are neither constants nor typed where they stand: file, and names of parts. A new one
@@ -94,10 +94,12 @@ const KNOWN: &[(&str, &[&str])] = &[
             "load.tables.partitions",
             "mysql_partitions(load,is_split)",
             "name",
+            "number",
             "number+1",
             "other",
             "parts.join(\",\")",
             "space",
+            "tables.partitions",
             "table",
             "tables.fillfactor.unwrap_or(100)",
             "to",
@@ -198,7 +200,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "own", "parts", "read", "selected.join(\",\")", "table", "values",
         ],
     ),
-    ("text/behind", &["functions", "views"]),
+    ("text/behind", &["acting", "as_columns", "from_files", "functions", "named", "path", "views"]),
     ("text/reading", &["asked", "kind", "name", "right", "self.mysql_condition()", "self.name"]),
     ("wire/error", &["id"]),
 ];
@@ -307,5 +309,6 @@ fn a_raw_text_in_sql_is_found() {
     check("fn f() { format!(\"SELECT {OWN} FROM {TABLE_1}\"); }", &[], &[]);
     check("fn f() { format!(\"USE {}\", Identifier::quoted(d, name)); }", &[], &[]);
     check("fn f() { format!(\"failed to drop {name}\"); }", &[], &[]);
+    check("fn f() { format!(\"WITH {name} AS (SELECT 1)\"); }", &[], &["dbms/x: name"]);
     check(&format!("#[cfg(test)] mod tests {{ {raw} }}"), &[], &[]);
 }
