@@ -12,6 +12,7 @@ use super::statements::{
 };
 use super::written::NamedTables;
 use crate::sql::draft;
+use rqps_model::compatible::CompatibleServer;
 use rqps_model::dialect::{Dialect, SERVER_ONLY};
 use rqps_text::{behind, is_one_statement};
 
@@ -62,7 +63,7 @@ pub fn survey(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<DatabaseSur
         }
         _ => BTreeSet::new(),
     };
-    let acting = tables_that_act(dialect, ask);
+    let acting = tables_that_act(dialect, ask)?;
     let (tables, drafted): (Vec<TableFacts>, Vec<String>) =
         tables(dialect, ask, &visible, &acting)?.into_iter().unzip();
     let mut found = DatabaseSurvey { tables, ..DatabaseSurvey::default() };
@@ -106,15 +107,33 @@ pub fn survey(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<DatabaseSur
 
 /// The tables of Postgres whose reading calls what others made. Servers that are only compatible tell
 /// none.
-fn tables_that_act(dialect: Dialect, ask: &mut AskDatabase<'_>) -> BTreeSet<String> {
+///
+/// # Errors
+/// A Postgres does not tell them.
+fn tables_that_act(
+    dialect: Dialect,
+    ask: &mut AskDatabase<'_>,
+) -> Result<BTreeSet<String>, String> {
     if dialect != Dialect::Postgres {
-        return BTreeSet::new();
+        return Ok(BTreeSet::new());
     }
-    let version =
-        ask("SHOW server_version_num").unwrap_or_default().into_iter().flatten().flatten();
-    let version = version.filter_map(|number| number.parse().ok()).next().unwrap_or(0);
-    let acting = ask(&behind::tables_that_act(version)).unwrap_or_default();
-    acting.into_iter().filter_map(|mut row| row.pop().flatten()).collect()
+    let version = ask("SHOW server_version_num");
+    let acting = version.and_then(|rows| {
+        let number = rows.into_iter().flatten().flatten().find_map(|cell| cell.parse().ok());
+        ask(&behind::tables_that_act(number.unwrap_or(0)))
+    });
+    match acting {
+        Ok(rows) => Ok(rows.into_iter().filter_map(|mut row| row.pop().flatten()).collect()),
+        Err(why) => {
+            let words = ask("SELECT version()")?.into_iter().flatten().flatten().next();
+            let mut answers = |query: &str| ask(query).is_ok_and(|rows| !rows.is_empty());
+            let version = words.unwrap_or_default();
+            match CompatibleServer::recognise(dialect, &version, "", &mut answers) {
+                Some(_) => Ok(BTreeSet::new()),
+                None => Err(format!("tell the tables that call what others made: {why}")),
+            }
+        }
+    }
 }
 
 /// The values of enumerations.
@@ -892,5 +911,25 @@ mod tests {
         assert_eq!(prepared_by(&twice, "SELECT day + $1 , day + $2 "), Ok(want));
         let none = [("nothing", "column \"nothing\" does not exist")];
         assert!(prepared_by(&none, "SELECT nothing + $1").is_err());
+    }
+
+    #[test]
+    fn a_postgres_that_does_not_tell_what_acts_is_not_read() {
+        let survey_of = |version: &'static str| {
+            let mut read = false;
+            let mut ask = |sql: &str| match sql {
+                "SELECT version()" => Ok(vec![vec![Some(version.to_owned())]]),
+                _ if sql.contains("pg_proc") => Err("canceled".to_owned()),
+                _ => {
+                    read |= sql.contains("relkind");
+                    Ok(Vec::new())
+                }
+            };
+            let found = survey(Dialect::Postgres, &mut ask);
+            (found.err(), read)
+        };
+        let (why, read) = survey_of("PostgreSQL 16.10 on x86_64");
+        assert!(!read && why.is_some_and(|why| why.ends_with("others made: canceled")));
+        assert!(survey_of("CockroachDB CCL v23.1").1);
     }
 }
