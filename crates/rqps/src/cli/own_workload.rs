@@ -2,7 +2,6 @@
 //! they write to a server that rqps did not start.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -518,7 +517,8 @@ fn of_file(path: &Path) -> Result<(Dialect, String, DatabaseSurvey)> {
         bail!("{}: it is neither a file nor a DSN such as postgres://user@host/db", doing());
     }
     let mut head = Vec::new();
-    let file = fs::File::open(path).with_context(doing)?;
+    // Since then, somebody may have put a pipe there, which would wait for a writer.
+    let file = bounded::plain(path).with_context(doing)?;
     file.take(SQLITE_HEAD.len() as u64).read_to_end(&mut head).with_context(doing)?;
     if !head.is_empty() && head != SQLITE_HEAD {
         bail!(
