@@ -56,7 +56,7 @@ const IMPORTED: &[&str] = &["crates/rqps/tests/data/import"];
 const DUMPED: &[&str] = &["crates/rqps/tests/data/dumps"];
 
 /// All targets.
-pub(crate) static ALL: [FuzzTarget; 48] = [
+pub(crate) static ALL: [FuzzTarget; 49] = [
     seeded("sql_lexer", texts::sql_lexer, DUMPED),
     seeded("sql_splitter", texts::sql_splitter, DUMPED),
     target("sql_references", texts::sql_references),
@@ -68,6 +68,7 @@ pub(crate) static ALL: [FuzzTarget; 48] = [
     target("escaped", texts::escaped),
     target("pgbench_script", texts::pgbench_script),
     target("toml", texts::toml),
+    target("c_source", texts::c_source),
     target("workload_file", texts::workload_file),
     target("plan_file", texts::plan_file),
     target("block_spec", texts::block_spec),

@@ -297,6 +297,13 @@ pub(super) fn pgbench_script(bytes: &[u8]) {
     }
 }
 
+/// Sources without comments have none, and are no longer.
+pub(super) fn c_source(bytes: &[u8]) {
+    let once = user_text::without_comments(bytes);
+    assert!(once.len() <= bytes.len());
+    assert_eq!(user_text::without_comments(&once), once);
+}
+
 /// TOML, with places.
 pub(super) fn toml(bytes: &[u8]) {
     let source = text(bytes);

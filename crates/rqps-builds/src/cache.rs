@@ -9,6 +9,8 @@
 //!   partial/KEY/build/         a build that is being unpacked; renamed to builds/KEY when done
 //!   partial/…-objects-…/       objects that builds in several orders of linking share, as long as
 //!                              the cache is open
+//!   partial/…-commits-…/       sources and objects of the last commit of a tree that was built, for
+//!                              the next, as long as the cache is open
 //!   locks/KEY.lock             held while partial/KEY is in use
 //!   logs/KEY.log               what a build from sources printed
 //! ```

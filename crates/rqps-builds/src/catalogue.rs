@@ -13,7 +13,9 @@ use sha2::{Digest, Sha256};
 use crate::cache::Cache;
 use crate::client::{Fetch, Hear, ObtainError, PackageClients, Progress, Reason};
 use crate::fetch;
-use rqps_dbms::spec::{self, BuildRow, DbmsSpec, Machine, Origin, RowSource, SourceOrigin};
+use rqps_dbms::spec::{
+    self, BuildRow, DbmsSpec, Machine, Origin, RowSource, SharedWork, SourceOrigin,
+};
 use rqps_model::build::{Dbms, Manifest, Version};
 use rqps_model::{safe_path, units};
 
@@ -124,14 +126,19 @@ pub(super) fn key(dbms: Dbms, version: &Version, origin: &Origin, machine: Machi
     }
 }
 
-/// The place in the cache of the objects that a build from sources shares with those linked in
-/// another order; `None` if it shares none.
+/// The place in the cache of what a build from sources shares with others; `None` if it shares
+/// nothing.
 pub(super) fn objects_key(dbms: Dbms, origin: &Origin, machine: Machine) -> Option<String> {
-    let Origin::Source(SourceOrigin { objects: Some(objects), .. }) = origin else { return None };
-    let mut shared = origin.clone();
-    if let Origin::Source(shared) = &mut shared {
-        shared.how = format!("{objects}-objects");
-    }
+    let Origin::Source(source) = origin else { return None };
+    let (state, how) = match &source.shared {
+        SharedWork::Nothing => return None,
+        SharedWork::Orders(how) => (source.state.clone(), format!("{how}-objects")),
+        SharedWork::Commits(how) => {
+            let folder = Sha256::digest(source.folder.as_os_str().as_encoded_bytes());
+            (units::hex(&folder[..8]), format!("{how}-commits"))
+        }
+    };
+    let shared = Origin::Source(SourceOrigin { state, how, ..source.clone() });
     Some(key(dbms, &Version::new(""), &shared, machine))
 }
 
@@ -572,6 +579,7 @@ mod tests {
                 origin: String::new(),
                 sha256: None,
                 compiler: None,
+                code: None,
                 packages: Default::default(),
             };
             (key.to_owned(), manifest)

@@ -11,7 +11,7 @@ use crate::client::{
 };
 use crate::find::{self, Found, Wanted, cached, find, library_as_root, rooted};
 use crate::{catalogue, debian, inspect, source, unpack};
-use rqps_dbms::spec::{self, Machine, Origin, SourceOrigin};
+use rqps_dbms::spec::{self, Machine, Origin, SharedWork, SourceOrigin};
 use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output::CommandOutput;
 use rqps_model::build::{Build, BuildSource, Dbms, Manifest, Version};
@@ -114,7 +114,7 @@ fn fetched(
     Ok(rooted(dbms, build))
 }
 
-/// Compiles a build, or only links it if the objects that it shares with others are there.
+/// Compiles a build, or only what differs from one with which it shares objects.
 fn from_source(
     origin: &SourceOrigin,
     wanted: &Wanted,
@@ -132,6 +132,18 @@ fn from_source(
     let (prefix, log) = (cache.tree_of(&key), cache.log_of(&key));
     let objects =
         source::Place { scratch: &shared.scratch, tree: &shared.tree, prefix: &prefix, log: &log };
+    if let SharedWork::Commits(_) = origin.shared {
+        let is_first = !shared.scratch.join(source::SEEN).exists();
+        return match source::rebuild(&compile, objects, progress) {
+            Ok(manifest) => Ok(manifest),
+            Err(reason) => {
+                shared.discard();
+                // It may be no fault of this commit.
+                let again = !is_first && reason.is_of_the_build();
+                if again { source::compile(&compile, progress) } else { Err(reason) }
+            }
+        };
+    }
     if let Err(reason) = source::make_objects(&compile, objects, progress) {
         shared.discard();
         return Err(reason);

@@ -204,9 +204,19 @@ pub struct SourceOrigin {
     pub toolchain: String,
     /// Hash of the toolchain and the recipes.
     pub how: String,
-    /// The same without what only links: builds with equal ones share their objects. `None` if the
-    /// build is not linked in an order of its own.
-    pub objects: Option<String>,
+    /// What the build shares with others.
+    pub shared: SharedWork,
+}
+
+/// What builds from sources share while they are made, with the hash of what is the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SharedWork {
+    /// Nothing.
+    Nothing,
+    /// Objects that are linked in several orders.
+    Orders(String),
+    /// Sources and objects of another commit, of which only what changed is compiled again.
+    Commits(String),
 }
 
 impl fmt::Display for SourceOrigin {

@@ -281,6 +281,7 @@ fn run_record(benchmark: &str, label: &str, block: u32, tag: &Tag) -> RunRecord 
             origin: "imported".to_owned(),
             sha256: None,
             compiler: None,
+            code: None,
             packages: std::collections::BTreeMap::new(),
         },
         debug_build: None,

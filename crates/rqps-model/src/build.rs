@@ -231,6 +231,10 @@ pub struct Manifest {
     pub sha256: Option<String>,
     /// From the ELF `.comment` section, if there is one.
     pub compiler: Option<String>,
+    /// SHA-256 of all that decides about the code of a build from sources, without comments: builds
+    /// with the same are the same program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
     /// Name → version of all packages that the build consists of, where it comes from a
     /// distribution; empty for a build that is one package.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -240,8 +244,8 @@ pub struct Manifest {
 impl Manifest {
     /// Of a build that is no package, by what it says of itself.
     pub fn new(dbms: Dbms, version: Version, reported: String, origin: String) -> Manifest {
-        let packages = BTreeMap::new();
-        Manifest { dbms, version, reported, origin, sha256: None, compiler: None, packages }
+        let (sha256, compiler, code, packages) = (None, None, None, BTreeMap::new());
+        Manifest { dbms, version, reported, origin, sha256, compiler, code, packages }
     }
 }
 

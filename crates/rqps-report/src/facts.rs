@@ -496,6 +496,7 @@ mod tests {
             origin: String::new(),
             sha256: None,
             compiler: None,
+            code: None,
             packages: BTreeMap::new(),
         };
         let facts =

@@ -5,6 +5,7 @@
 
 mod admission;
 pub mod behind;
+mod c_source;
 mod csv;
 mod lexer;
 mod ordering;
@@ -18,6 +19,7 @@ pub use admission::{
     Admitted, LoadRules, Token, TokenKind, VersionComment, dropped, is_one_statement, plain_modes,
     tokens,
 };
+pub use c_source::without_comments;
 pub use csv::UTF8_HINT;
 pub use csv::{CsvError, CsvPlace, CsvReader, CsvRecord, cuts};
 pub use lexer::SqlLexer;

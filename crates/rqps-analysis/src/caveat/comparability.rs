@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{Caveat, CaveatKind, Disagreement, Evidence, disagreement, distinct, spell};
 use crate::compare::{setting_differences, spell_differences};
+use crate::comparison::TargetFacts;
 use crate::measurement::Extension;
 use crate::measurement::rate_unit;
 use crate::pairing::{PairKey, pair_key};
@@ -63,6 +64,7 @@ pub(super) fn find(evidence: &Evidence, extensions: &[&Extension]) -> Vec<Caveat
     caveats.extend(servers(evidence));
     caveats.extend(settings(evidence));
     caveats.extend(compilers(evidence));
+    caveats.extend(same_code(evidence));
     caveats
 }
 
@@ -75,6 +77,25 @@ fn debug_builds(evidence: &Evidence) -> Vec<Caveat> {
         Caveat::of(CaveatKind::DebugBuild, label, format!("built with assertions ({words})"))
     };
     said.collect::<BTreeSet<_>>().into_iter().map(of_target).collect()
+}
+
+/// Targets whose sources differ from those of the baseline in nothing that a compiler sees, with the
+/// same settings.
+fn same_code(evidence: &Evidence) -> Vec<Caveat> {
+    let targets = &evidence.comparison.targets;
+    let [baseline, others @ ..] = targets.as_slice() else { return Vec::new() };
+    let code = |facts: &TargetFacts| match facts.manifests.as_slice() {
+        [Manifest { code: Some(code), .. }] => Some(code.clone()),
+        _ => None,
+    };
+    let is_same = |facts: &&TargetFacts| {
+        code(facts).is_some() && code(facts) == code(baseline) && facts.configs == baseline.configs
+    };
+    let of_target = |facts: &TargetFacts| {
+        let text = format!("its sources are those of {} but for comments", baseline.label);
+        Caveat::of(CaveatKind::SameCode, &facts.label, text)
+    };
+    others.iter().filter(is_same).map(of_target).collect()
 }
 
 /// Compilers of the builds, where a side of a comparison tells its own and both are of one product:

@@ -285,6 +285,9 @@ kinds! {
     /// Durability that differs as the words of the targets ask.
     AskedDurability, false, "Durability differs as asked",
         "A part of the ratios of steps that write is what a commit flushes.";
+    /// Two targets that are one program.
+    SameCode, false, "The same code",
+        "No measurement can tell such builds apart: what differs is noise.";
     /// Builds by different compilers.
     DifferentCompiler, false, "Compilers differ",
         "The compilers may explain part of a difference; build both sides with one compiler to \

@@ -51,8 +51,47 @@ pub(crate) fn compile(work: &Compile<'_>, progress: &mut Progress<'_>) -> Result
     let (recipe, toolchain) = checked(dbms, origin, progress)?;
     let site = Site::open(&recipe, &toolchain, place)?;
     site.put_sources(origin, progress)?;
+    let code = recipe.hash_of_code(&toolchain, &site.sources, progress)?;
     site.run_all(&recipe.lines, &format!("building {origin}"), progress)?;
-    finish(work, &site, progress)
+    Ok(Manifest { code, ..finish(work, &site, progress)? })
+}
+
+/// The sources as the last build of their tree had them.
+pub(crate) const SEEN: &str = "seen";
+/// The sources as this build has them.
+const NEXT: &str = "next";
+/// Brings the sources in which the last build was made to the state of the next: files that did not
+/// change keep their time, those that did get one time, which no object has yet.
+const RENEW: &str = r#"
+if [ -s all ]; then cp -a next/. sources; exit; fi
+now=$(date +%s.%N)
+tar -C next --null --no-recursion --verbatim-files-from -T "$PWD/changed" -cf - |
+    tar -C sources --recursive-unlink -xf -
+cd sources
+xargs -0 -r rm -f -- < ../gone
+xargs -0 -r touch -h -d "@$now" -- < ../changed
+"#;
+
+/// Builds where another commit was built before, if one was: with its objects. What fails there may
+/// not fail elsewhere.
+pub(crate) fn rebuild(
+    work: &Compile<'_>,
+    shared: Place<'_>,
+    progress: &mut Progress<'_>,
+) -> Result<Manifest, Reason> {
+    let Compile { dbms, origin, place } = *work;
+    let (recipe, toolchain) = checked(dbms, origin, progress)?;
+    // All builds have one place, in which configurations and objects believe.
+    let place = Place { scratch: shared.scratch, prefix: shared.prefix, ..place };
+    let mut site = Site::open(&recipe, &toolchain, place)?;
+    let sources = std::mem::replace(&mut site.sources, place.scratch.join(NEXT));
+    site.put_sources(origin, progress)?;
+    let code = recipe.hash_of_code(&toolchain, &site.sources, progress)?;
+    site.renew(&sources, progress)?;
+    site.sources = sources;
+    site.run_all(&recipe.lines, &format!("building {origin}"), progress)?;
+    let work = Compile { dbms, origin, place };
+    Ok(Manifest { code, ..finish(&work, &site, progress)? })
 }
 
 /// Makes the objects that a build shares with others, and what the recipe builds with them,
@@ -180,6 +219,53 @@ impl<'a> Site<'a> {
             write_script(&self.script, text).map_err(Reason::io("write", &self.script))?;
         }
         Ok(())
+    }
+
+    /// Gives the sources of the last build the state of those that were put beside them.
+    fn renew(&self, sources: &Path, progress: &mut Progress<'_>) -> Result<(), Reason> {
+        let scratch = self.place.scratch;
+        let (next, seen) = (&self.sources, scratch.join(SEEN));
+        let below = |folder: &Path| -> Result<BTreeSet<PathBuf>, Reason> {
+            let files = source_files(folder)?.into_iter();
+            Ok(files.filter_map(|file| Some(file.strip_prefix(folder).ok()?.to_owned())).collect())
+        };
+        let is_first = !seen.exists();
+        let new = below(next)?;
+        let (mut changed, mut gone) = (Vec::new(), Vec::new());
+        if is_first {
+            safe_path::new_folder(sources, 0o777).map_err(Reason::io("create", sources))?;
+            self.give(sources)?;
+        } else {
+            let old = below(&seen)?;
+            gone.extend(old.difference(&new).cloned());
+            for file in &new {
+                progress.tick(|| "comparing the sources".to_owned())?;
+                let (one, other) = (seen.join(file), next.join(file));
+                let is_same = old.contains(file)
+                    && is_same(&one, &other).map_err(Reason::io("compare", &other))?;
+                if !is_same {
+                    changed.push(file.clone());
+                }
+            }
+        }
+        let all = if is_first { vec![PathBuf::from(".")] } else { Vec::new() };
+        for (name, files) in [("all", all), ("changed", changed), ("gone", gone)] {
+            let lines = files.iter().flat_map(|file| [file.as_os_str().as_encoded_bytes(), b"\0"]);
+            let list = scratch.join(name);
+            safe_path::write(&list, lines.flatten().copied().collect::<Vec<u8>>())
+                .map_err(Reason::io("write", &list))?;
+        }
+        let mut line = command(RENEW, scratch, self.toolchain, self.user.as_ref());
+        let text = "renewing the sources";
+        let ended = run(&mut line, self.place.log, &self.log_file, progress, text)?;
+        if !ended.success() {
+            return Err(failed(ended, self.place.log, scratch));
+        }
+        if !is_first {
+            let given = self.user.as_ref().map(User::identity);
+            beneath::remove_made(&seen, given).map_err(Reason::io("remove", &seen))?;
+        }
+        safe_path::rename(next, &seen).map_err(Reason::io("rename", next))
     }
 
     /// Gives a folder to the user that builds.
@@ -462,6 +548,25 @@ fn copy_tree(from: &Path, to: &Path, progress: &mut Progress<'_>) -> Result<(), 
     }
     let permissions = fs::metadata(from).map_err(Reason::io("look at", from))?.permissions();
     fs::set_permissions(to, permissions).map_err(Reason::io("chmod", to))
+}
+
+/// True for two files with the same content and rights, or links to the same place.
+fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
+    let [a, b] = [fs::symlink_metadata(one)?, fs::symlink_metadata(other)?];
+    if a.is_symlink() || b.is_symlink() {
+        return Ok(a.is_symlink()
+            && b.is_symlink()
+            && fs::read_link(one)? == fs::read_link(other)?);
+    }
+    if a.len() != b.len() || a.permissions().mode() != b.permissions().mode() {
+        return Ok(false);
+    }
+    let content = |path| -> io::Result<Vec<u8>> {
+        let mut content = Vec::new();
+        io::Read::read_to_end(&mut beneath::open_without_links(path)?, &mut content)?;
+        Ok(content)
+    };
+    Ok(content(one)? == content(other)?)
 }
 
 fn copy_one(from: &Path, to: &Path) -> io::Result<()> {

@@ -5,7 +5,9 @@ mod compile;
 mod git;
 mod recipe;
 
-pub(super) use crate::source::compile::{Compile, Place, compile, link, make_objects};
+pub(super) use crate::source::compile::{
+    Compile, Place, SEEN, compile, link, make_objects, rebuild,
+};
 pub(super) use crate::source::git::commit;
 pub use crate::source::git::{Commit, commit_of, commits};
 pub use crate::source::recipe::IdleFiles;
@@ -23,8 +25,8 @@ use crate::client::{Progress, Reason, real, shortened};
 use crate::source::git::Repository;
 use crate::source::recipe::Recipe;
 use rqps_dbms::spec::{
-    BuildVariant, Origin, SourceOrigin, build_variant, build_words, patch_file, recipe_name,
-    relink_order,
+    BuildVariant, Origin, SharedWork, SourceOrigin, build_variant, build_words, patch_file,
+    recipe_name, relink_order,
 };
 use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output::{self, end_group};
@@ -68,13 +70,20 @@ pub(crate) fn locate(
         (None, None) => (None, compile::hash_of_sources(&folder, progress)?),
     };
     let how = how(&recipes, &toolchain)?;
-    let objects = match toolchain.order {
-        Some(_) => Some(self::how(&recipes, &Toolchain { order: None, ..toolchain.clone() })?),
-        None => None,
+    let shared = match toolchain.order {
+        Some(_) => {
+            let unordered = Toolchain { order: None, ..toolchain.clone() };
+            SharedWork::Orders(self::how(&recipes, &unordered)?)
+        }
+        None if recipes.iter().all(|recipe| recipe.incremental) => {
+            let unpatched = Toolchain { patches: Vec::new(), ..toolchain.clone() };
+            SharedWork::Commits(self::how(&recipes, &unpatched)?)
+        }
+        None => SharedWork::Nothing,
     };
     let toolchain = toolchain.text();
     let variant = variant.map(str::to_owned);
-    Ok(Origin::Source(SourceOrigin { folder, commit, state, variant, toolchain, how, objects }))
+    Ok(Origin::Source(SourceOrigin { folder, commit, state, variant, toolchain, how, shared }))
 }
 
 /// The hash of all inputs of a build but its sources.

@@ -2,22 +2,27 @@
 //! TOML like the shipped ones, or a script.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use crate::client::{Reason, shortened};
+use crate::client::{Progress, Reason, shortened};
 use crate::inspect;
-use crate::source::compile;
+use crate::source::{Toolchain, compile};
 use rqps_dbms::spec::{self, is_recipe_file, recipe_name};
+use rqps_host::beneath;
 use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output::{self, PATIENCE};
 use rqps_host::user::User;
 use rqps_model::build::{Dbms, Version};
-use rqps_model::{bounded, safe_path};
-use rqps_text::toml_reader;
+use rqps_model::{bounded, safe_path, units};
+use rqps_text::{toml_reader, without_comments};
+
+/// Endings of files of C and C++.
+const C_ENDINGS: [&str; 8] = ["c", "h", "cc", "cpp", "cxx", "hpp", "hh", "ic"];
 
 /// The way from a kind of source tree to a build.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
@@ -54,6 +59,13 @@ pub(super) struct Recipe {
     /// with this ending after `*`.
     #[serde(default)]
     idle: Vec<String>,
+    /// True if `lines` compile no more than what depends on files with a new time, headers among
+    /// them.
+    #[serde(default)]
+    pub(super) incremental: bool,
+    /// Files of the sources whose comments the build reads.
+    #[serde(default)]
+    commented: Vec<String>,
     /// The script of the user that the only line runs, as RECIPE.
     #[serde(skip)]
     pub(super) script: Option<String>,
@@ -146,6 +158,47 @@ impl Recipe {
     pub(super) fn inputs(&self, with_relink: bool) -> impl Iterator<Item = &String> {
         let relink = if with_relink { self.relink.as_slice() } else { &[] };
         self.lines.iter().chain(relink).chain(&self.script)
+    }
+
+    /// The hash of all that decides about the code of a build, but for patches, which are in the
+    /// sources: not comments of C and C++, and not what no build depends on. `None` for a recipe of
+    /// the user's, which may read comments.
+    pub(super) fn hash_of_code(
+        &self,
+        toolchain: &Toolchain,
+        sources: &Path,
+        progress: &mut Progress<'_>,
+    ) -> Result<Option<String>, Reason> {
+        if is_recipe_file(&self.name) {
+            return Ok(None);
+        }
+        let mut hash = Sha256::new();
+        let unpatched = Toolchain { patches: Vec::new(), ..toolchain.clone() };
+        hash.update(unpatched.text());
+        self.inputs(false).for_each(|input| hash.update(Sha256::digest(input)));
+        for path in compile::source_files(sources)? {
+            let name = path.strip_prefix(sources).unwrap_or(&path).to_string_lossy();
+            if self.is_idle(&name) {
+                continue;
+            }
+            let reading = || Reason::io("read", &path);
+            let mut content = Vec::new();
+            if path.is_symlink() {
+                let target = fs::read_link(&path).map_err(reading())?;
+                content.extend_from_slice(target.as_os_str().as_encoded_bytes());
+            } else {
+                let mut file = beneath::open_without_links(&path).map_err(reading())?;
+                file.read_to_end(&mut content).map_err(reading())?;
+            }
+            let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+            if C_ENDINGS.contains(&ending) && !self.commented.iter().any(|file| *file == name) {
+                content = without_comments(&content);
+            }
+            hash.update(Sha256::digest(name.as_bytes()));
+            hash.update(Sha256::digest(content));
+            progress.tick(|| "reading the sources".to_owned())?;
+        }
+        Ok(Some(units::hex(&hash.finalize())))
     }
 
     /// True if a file of the sources cannot change the build.
@@ -274,8 +327,6 @@ fn text(sections: Vec<String>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]

@@ -19,7 +19,7 @@ use rqps_analysis::comparison::{Comparison, StepComparison};
 use rqps_analysis::history::{Bisection, BisectionCost, Culprit, CulpritCheck, VersionFacts};
 use rqps_analysis::pairing::CONFIDENCE;
 use rqps_builds as obtain;
-use rqps_builds::{ObtainError, PackageClients, Reason, Said};
+use rqps_builds::{Cache, ObtainError, PackageClients, Reason, Said};
 use rqps_model::bisection::{
     BisectionEntry, BisectionMeasurement, BisectionPass, BisectionRequest,
 };
@@ -456,8 +456,16 @@ enum Asked {
     Lost(usize),
 }
 
-/// Remembers versions that do not build, with the reason: what failed once is not built again.
-type Measuring<'a> = campaign::Measuring<'a, BisectionRequest, BTreeMap<usize, String>>;
+/// What is known of builds beside the log.
+#[derive(Default)]
+struct BuildsSeen {
+    /// Versions that do not build, with the reason: what failed once is not built again.
+    lost: BTreeMap<usize, String>,
+    /// Open during the search: a commit is built with the objects of the last one.
+    cache: Option<Cache>,
+}
+
+type Measuring<'a> = campaign::Measuring<'a, BisectionRequest, BuildsSeen>;
 
 impl Measuring<'_> {
     /// The reasons why a version could not be measured; none for one that could.
@@ -495,11 +503,11 @@ impl Measuring<'_> {
         }
         let began = Instant::now();
         for place in places {
-            if let Some(reason) = self.state.get(place).cloned() {
+            if let Some(reason) = self.state.lost.get(place).cloned() {
                 return self.lose(*place, reason);
             }
             if let Some(reason) = self.build_fault(*place)? {
-                self.state.insert(*place, reason.clone());
+                self.state.lost.insert(*place, reason.clone());
                 self.note_lost(*place, &reason);
                 return self.lose(*place, reason);
             }
@@ -539,7 +547,10 @@ impl Measuring<'_> {
     /// Makes a build available. Returns why there is none, if that is the build's own fault.
     fn build_fault(&mut self, place: usize) -> Result<Option<String>> {
         let target = &self.request.versions[place].target;
-        let cache = lab::open_cache(&self.options.cache)?;
+        let cache = match &self.state.cache {
+            Some(cache) => cache.clone(),
+            None => self.state.cache.insert(lab::open_cache(&self.options.cache)?).clone(),
+        };
         let stop = Arc::clone(&self.options.stop);
         let clients = PackageClients { stop, ..PackageClients::default() };
         let label = target.label.clone();

@@ -705,6 +705,17 @@ impl<'a> Search<'a> {
                 }
                 None => configure((self.options, self.memory_bytes), target, &build)?,
             };
+            let is_same = |first: &&ResolvedTarget| {
+                let code = build.manifest.code.as_ref();
+                code.is_some_and(|code| first.build.manifest.code.as_ref() == Some(code))
+                    && first.config == config
+            };
+            if resolved.first().filter(is_same).is_some() {
+                let first = &self.options.plan.targets[0].label;
+                progress.note(&format!(
+                    "{label} is the same build as {first} but for comments: what differs is noise"
+                ));
+            }
             resolved.push(ResolvedTarget { build, config });
         }
         Ok(resolved)

@@ -582,6 +582,7 @@ mod tests {
                 origin: word(rng),
                 sha256: maybe(rng, word),
                 compiler: maybe(rng, word),
+                code: maybe(rng, word),
                 packages: map(rng, word),
             },
             config: Config { name: word(rng), text: word(rng), hash: word(rng) },

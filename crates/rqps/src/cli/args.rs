@@ -69,7 +69,7 @@ pub(super) enum Command {
     Bundle(BundleArgs),
     /// Report on result folders as text, Markdown, a post, HTML, TSV, CSV or JSON
     Report(Report),
-    /// Draw relative rates, changes by version or courses over time as SVG
+    /// Draw relative rates, changes by version or courses over time as SVG or PNG
     Plot(Plot),
     /// Explain differences: settings, query plans, counters of the DBMS and counted functions of
     /// each step that differs
@@ -321,6 +321,10 @@ pub(super) struct Init {
     /// The workload file to write; it must not exist yet
     #[arg(short, long, value_name = "FILE", default_value = "workload.toml")]
     pub out: PathBuf,
+    /// Also dump the database into a file of SQL beside it, which builds that rqps starts then load:
+    /// with pg_dump, mysqldump, mariadb-dump or sqlite3, which must be installed
+    #[arg(long)]
+    pub dump: bool,
 }
 
 #[derive(Debug, Args)]
@@ -495,8 +499,8 @@ pub(super) struct Plot {
     pub label: Vec<String>,
     #[command(flatten)]
     pub rules: RuleOptions,
-    /// Write the SVG to this file instead of stdout
-    #[arg(short, long, value_name = "FILE.svg")]
+    /// Write to this file, FILE.svg or FILE.png, instead of SVG to stdout; a PNG needs rsvg-convert
+    #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 

@@ -267,8 +267,10 @@ pub(super) struct BisectArgs {
     /// Step that changed
     #[arg(long, value_name = "NAME")]
     pub step: Option<String>,
-    /// Metric to search by: instr/o, instr_bg/o, o/s, server_cpu_us/o or client_cpu_us/o [default:
-    /// the one that shows the difference best]
+    /// Metric to search by: instr/o or instr_bg/o (instructions per operation of the thread that
+    /// works, or of all others), o/s (operations per second), server_cpu_us/o or client_cpu_us/o
+    /// (microseconds of CPU per operation) [default: the one that shows the difference best; the
+    /// result names it]
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
     /// Resume the interrupted bisection in this folder

@@ -74,8 +74,8 @@ pub(super) fn check(words: &CheckArgs) -> Result<u8> {
         return Ok(exit::INTERRUPTED);
     };
     let began = Instant::now();
-    if is_same(&draft.targets, &built)? {
-        return end_without_change(words, &draft);
+    if let Some(why) = same(&draft.targets, &built)? {
+        return end_without_change(words, &draft, why);
     }
     // A folder that holds anything else is no place for results. Names with a dot do not count.
     let counts = out.join(format!(".{}", results::COUNTS));
@@ -292,20 +292,24 @@ fn mixed(moved: Vec<String>, others: Vec<String>) -> Vec<String> {
     }
 }
 
-/// True if both sides are the same files with the same settings, so that no measurement can tell them
-/// apart.
-fn is_same(targets: &[Target], built: &[Build]) -> Result<bool> {
+/// Why no measurement can tell both sides apart: with the same settings, they are the same files or
+/// the same code.
+fn same(targets: &[Target], built: &[Build]) -> Result<Option<&'static str>> {
     if targets.iter().any(|target| target.config != targets[0].config) {
-        return Ok(false);
+        return Ok(None);
+    }
+    let [one, other] = [0, 1].map(|side| built.get(side)?.manifest.code.as_ref());
+    if one.is_some() && one == other {
+        return Ok(Some("differ in comments, or in files that no build depends on"));
     }
     let [Some(one), Some(other)] = [0, 1].map(|side| built.get(side)?.root.as_ref()) else {
-        return Ok(false);
+        return Ok(None);
     };
     let hash = |root: &PathBuf| {
         let hashed = Fingerprint::of(root).with_context(|| format!("read {}", root.display()))?;
         anyhow::Ok(hashed.sha256)
     };
-    Ok(hash(one)? == hash(other)?)
+    Ok((hash(one)? == hash(other)?).then_some("have the same files"))
 }
 
 /// What `--json` prints (docs/check.md).
@@ -374,7 +378,7 @@ struct Receipt {
 }
 
 /// Both sides are one build.
-fn end_without_change(words: &CheckArgs, draft: &PlanDraft) -> Result<u8> {
+fn end_without_change(words: &CheckArgs, draft: &PlanDraft, why: &str) -> Result<u8> {
     let labels = [0, 1].map(|side| draft.targets[side].label.as_str());
     if words.json {
         return print_json(&Checked {
@@ -387,7 +391,7 @@ fn end_without_change(words: &CheckArgs, draft: &PlanDraft) -> Result<u8> {
             ..Checked::default()
         });
     }
-    out!("check: same build (exit 0): {} and {} have the same files", labels[0], labels[1]);
+    out!("check: same build (exit 0): {} and {} {why}", labels[0], labels[1]);
     Ok(exit::FINE)
 }
 
@@ -481,7 +485,8 @@ pub(super) struct CheckArgs {
     /// Print the verdict as JSON for programs (docs/check.md)
     #[arg(long)]
     pub json: bool,
-    /// Also fail if a step executes more instructions per operation by this share
+    /// Also fail if a step executes more instructions per operation by this share, such as 1%
+    /// [default: instructions fail nothing]
     #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     pub instructions: Option<f64>,
     /// Benchmark, as for `compare` [default: sysbench; kv for RocksDB and Speedb]
@@ -518,7 +523,8 @@ mod tests {
                 Build { root: Some(place.join(file)), manifest, cache: None }
             };
             let targets = words::targets(&words.map(str::to_owned)).unwrap();
-            assert_eq!(is_same(&targets, &files.map(build)).unwrap(), expected, "{words:?}");
+            let found = same(&targets, &files.map(build)).unwrap();
+            assert_eq!(found.is_some(), expected, "{words:?}");
         };
         let toml = ["Cargo.toml"; 2];
         check(["sqlite", "b=sqlite"], toml, true);

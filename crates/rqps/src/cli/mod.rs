@@ -11,6 +11,7 @@ mod campaigns;
 mod check;
 mod convert;
 mod doctor;
+mod dump;
 mod effect;
 mod folders;
 mod forecast;

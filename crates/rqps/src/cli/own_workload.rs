@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -11,7 +12,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use crate::cli::args::{GuestOptions, Init, VerifyData};
 use crate::cli::folders::{self, program};
 use crate::cli::questions::{self, confirm};
-use crate::cli::{exit, terminal};
+use crate::cli::{dump, exit, terminal};
 use rqps_bench::client;
 use rqps_bench::spec::{CliContext, look_apart};
 use rqps_bench::sql;
@@ -442,20 +443,26 @@ pub(super) fn init(words: &Init) -> Result<u8> {
     if out.exists() {
         bail!("write {}: it already exists\nhint: name another file with -o", out.display());
     }
-    let (dialect, from, found) = if Dsn::looks_like(&words.database) {
+    let (dialect, from, found, client) = if Dsn::looks_like(&words.database) {
         of_server(&words.database)?
     } else {
         of_file(Path::new(&words.database))?
     };
     let stem = out.file_stem().unwrap_or_default().to_string_lossy();
-    let (text, files) = draft::draft(dialect, &from, &stem, &found);
+    let dump = words.dump.then(|| format!("{stem}-dump.sql"));
+    let (text, files) = draft::draft(dialect, &from, &stem, &found, dump.as_deref());
+    let dump = dump.map(|name| out.with_file_name(name));
     let beside: Vec<(PathBuf, String)> =
         files.into_iter().map(|file| (out.with_file_name(file.name), file.text)).collect();
-    if let Some((path, _)) = beside.iter().find(|(path, _)| path.exists()) {
+    let mut new = beside.iter().map(|(path, _)| path).chain(&dump);
+    if let Some(path) = new.find(|path| path.exists()) {
         bail!("write {}: it already exists\nhint: name another file with -o", path.display());
     }
     for left_out in &found.left_out {
         info!("rqps: {left_out}");
+    }
+    if let Some(dump) = &dump {
+        dump::write(client, dump)?;
     }
     // The workload file is last: it names the others.
     let edits = text.matches("EDIT:").count();
@@ -470,7 +477,10 @@ pub(super) fn init(words: &Init) -> Result<u8> {
     Ok(exit::FINE)
 }
 
-fn of_server(text: &str) -> Result<(Dialect, String, DatabaseSurvey)> {
+/// What is drafted from: its dialect, its name, what it holds, and the client that dumps it.
+type Source = (Dialect, String, DatabaseSurvey, Command);
+
+fn of_server(text: &str) -> Result<Source> {
     let from = dsn::without_password(text);
     let doing = || format!("draft a workload from {from}");
     let Known { mut dsn, notes, .. } =
@@ -505,13 +515,13 @@ fn of_server(text: &str) -> Result<(Dialect, String, DatabaseSurvey)> {
         }
     };
     let found = survey(dialect, &mut ask).map_err(anyhow::Error::msg).with_context(doing)?;
-    Ok((dialect, from, found))
+    Ok((dialect, from, found, dump::of_server(&dsn)))
 }
 
 /// The first bytes of a database of SQLite (sqlite.org/fileformat.html).
 const SQLITE_HEAD: &[u8] = b"SQLite format 3\0";
 
-fn of_file(path: &Path) -> Result<(Dialect, String, DatabaseSurvey)> {
+fn of_file(path: &Path) -> Result<Source> {
     let doing = || format!("draft a workload from {}", path.display());
     if !path.is_file() {
         bail!("{}: it is neither a file nor a DSN such as postgres://user@host/db", doing());
@@ -531,7 +541,8 @@ fn of_file(path: &Path) -> Result<(Dialect, String, DatabaseSurvey)> {
         Library::of_user(path, &program()?, &Interrupt::default()).with_context(doing)?;
     let mut ask = |sql: &str| database.rows(sql).map_err(|error| format!("{error:#}"));
     let found = survey(Dialect::Sqlite, &mut ask).map_err(anyhow::Error::msg);
-    Ok((Dialect::Sqlite, path.display().to_string(), found.with_context(doing)?))
+    let client = dump::of_file(path).with_context(doing)?;
+    Ok((Dialect::Sqlite, path.display().to_string(), found.with_context(doing)?, client))
 }
 
 // `rqps vector verify-data`: checks a vector data set.

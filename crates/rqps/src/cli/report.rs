@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
 
@@ -13,6 +14,8 @@ use rqps_analysis::causes::{self, CauseReaders, Causes, TakeCounter};
 use rqps_analysis::comparison::{RunFacts, StepComparison};
 use rqps_analysis::families::{FamilyPart, by_family};
 use rqps_analysis::{Comparison, VerdictOptions};
+use rqps_host::child::{self, ChildTask};
+use rqps_host::command_output::how;
 use rqps_lab::benchmarks;
 use rqps_lab::lab::error_text;
 use rqps_model::run::{Dataset, Run, Second, Status, StepRecord};
@@ -63,9 +66,10 @@ pub(super) fn print(words: &Report) -> Result<u8> {
 
 /// `rqps plot`.
 pub(super) fn draw(words: &Plot) -> Result<u8> {
-    if let Some(path) = words.output.as_ref().filter(|path| !has_ending(path, "svg")) {
+    let is_png = words.output.as_ref().is_some_and(|path| has_ending(path, "png"));
+    if let Some(path) = words.output.as_ref().filter(|path| !is_png && !has_ending(path, "svg")) {
         bail!(
-            "write {}: plots are SVG; name it {}, and convert it, as with `rsvg-convert`",
+            "write {}: plots are SVG or PNG; name it {}",
             path.display(),
             path.with_extension("svg").display()
         );
@@ -93,8 +97,28 @@ pub(super) fn draw(words: &Plot) -> Result<u8> {
     if charts.is_empty() {
         bail!("draw these results: {missing}");
     }
-    terminal::put(words.output.as_deref(), plot::svg(&charts).as_bytes())?;
+    let mut picture = plot::svg(&charts).into_bytes();
+    if is_png {
+        picture = png(&picture).context("make a PNG with rsvg-convert")?;
+    }
+    terminal::put(words.output.as_deref(), &picture)?;
     Ok(exit::FINE)
+}
+
+/// An SVG as PNG of twice its size.
+fn png(svg: &[u8]) -> Result<Vec<u8>> {
+    let mut command = child::command("rsvg-convert", ChildTask::Work);
+    command.args(["--format", "png", "--zoom", "2"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let missing = "start it\nhint: install the Debian package librsvg2-bin, or write SVG";
+    let mut child = command.spawn().context(missing)?;
+    // It reads all before it writes.
+    child.stdin.take().map_or(Ok(()), |mut input| input.write_all(svg)).context("tell it")?;
+    let said = child.wait_with_output().context("hear it")?;
+    if !said.status.success() {
+        bail!("{}: {}", how(said.status), String::from_utf8_lossy(&said.stderr).trim());
+    }
+    Ok(said.stdout)
 }
 
 fn has_ending(path: &Path, ending: &str) -> bool {

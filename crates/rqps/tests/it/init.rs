@@ -6,12 +6,14 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Output;
 
 use serde_json::Value as Json;
 
 use crate::support::program::{SHORT, rqps_in, said, steps, turn};
+use crate::support::skipped;
 use crate::support::theirs::Theirs;
 use rqps_embed::sqlite::{Sqlite, SqliteConnection};
 use rqps_model::build::Dbms;
@@ -71,6 +73,81 @@ fn a_draft_from_a_database_file_runs_as_it_is_written() {
         let (events, rows) = (&step["outcome"]["events"], &step["outcome"]["rows"]);
         assert_eq!(events, rows, "{step}");
     }
+}
+
+/// Makes a draft with a dump and compares builds of it, without an edit.
+fn dumped_draft_runs(database: &str, folder: &Path, target: &str) {
+    let words = ["init", database, "-o", "shop.toml", "--dump"];
+    let output = rqps_in(&words, folder).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let text = fs::read_to_string(folder.join("shop.toml")).unwrap();
+    assert!(text.contains("[load]\nschema = [\"shop-dump.sql\"]\n"), "{text}");
+    let words = ["compare", target, "--bench", "sql:shop.toml", "--steps", "customer-by-key"];
+    let output = rqps_in(&words, folder).args(SHORT).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let steps = steps(&folder.join("out"), target.split('=').next().unwrap());
+    assert_eq!(steps.len(), 1);
+    assert!(steps[0]["outcome"]["rows"].as_u64().unwrap() > 0, "{}", steps[0]);
+    fs::remove_file(folder.join("shop.toml")).unwrap();
+    let again = rqps_in(&["init", database, "-o", "shop.toml", "--dump"], folder).output().unwrap();
+    assert!(said(&again).contains("shop-dump.sql: it already exists"), "{}", said(&again));
+    assert!(!folder.join("shop.toml").exists());
+}
+
+fn is_installed(test: &str, program: &str, package: &str) -> bool {
+    let is_there = Path::new("/usr/bin").join(program).exists();
+    if !is_there {
+        skipped::note(test, &format!("needs {program} (package {package})"));
+    }
+    is_there
+}
+
+#[test]
+fn a_dump_of_a_database_file_feeds_builds() {
+    if !is_installed("a_dump_of_a_database_file_feeds_builds", "sqlite3", "sqlite3") {
+        return;
+    }
+    let _turn = turn();
+    let folder = tempfile::tempdir().unwrap();
+    let library = std::sync::Arc::new(Sqlite::compiled_in());
+    let path = folder.path().join("app.db");
+    let mut database = SqliteConnection::open(&library, &path, 1000).unwrap();
+    database.simple("CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT)").unwrap();
+    database.simple("INSERT INTO customer VALUES (1, 'a'), (2, 'b''c'), (3, NULL)").unwrap();
+    drop(database);
+    dumped_draft_runs("app.db", folder.path(), "a=sqlite");
+    // A client that fails leaves no dump, and none is nothing to go on with.
+    let tools = tempfile::tempdir().unwrap();
+    let failing = tools.path().join("sqlite3");
+    fs::write(&failing, "#!/bin/sh\necho 'CREATE TABLE'\necho broken >&2\nexit 3\n").unwrap();
+    fs::set_permissions(&failing, fs::Permissions::from_mode(0o755)).unwrap();
+    let words = ["init", "app.db", "-o", "b.toml", "--dump"];
+    for (path, expected) in [
+        (format!("{}:/usr/bin:/bin", tools.path().display()), "exited with 3: broken"),
+        ("/nowhere".to_owned(), "no such program\nhint: install the Debian package sqlite3"),
+    ] {
+        let output = rqps_in(&words, folder.path()).env("PATH", path).output().unwrap();
+        assert!(!output.status.success() && said(&output).contains(expected), "{}", said(&output));
+        assert!(!folder.path().join("b-dump.sql").exists());
+        assert!(!folder.path().join("b.toml").exists());
+    }
+}
+
+#[test]
+fn a_dump_of_a_server_feeds_builds() {
+    let test = "a_dump_of_a_server_feeds_builds";
+    if !is_installed(test, "pg_dump", "postgresql-client") {
+        return;
+    }
+    let Some(server) = Theirs::start(test, "postgres@14.19.0", Dbms::Postgres) else { return };
+    server.owner(&[
+        "CREATE TABLE customer (id int PRIMARY KEY, name text)",
+        "INSERT INTO customer SELECT i, 'n' || i FROM generate_series(1, 300) i",
+        "ANALYZE",
+    ]);
+    let dsn = server.dsn("a");
+    let dsn = dsn.strip_prefix("a=").unwrap();
+    dumped_draft_runs(dsn, server.folder.path(), "b=postgres@14.19.0");
 }
 
 /// Ten tables. Keys of customers, employees and products have gaps, so that a random number is

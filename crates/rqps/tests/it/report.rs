@@ -103,6 +103,7 @@ fn run_record(label: &str, block: u32, order: u32) -> RunRecord {
             origin: format!("example:mysql:{version}"),
             sha256: Some(if label == BASE { "ab12" } else { "cd34" }.repeat(16)),
             compiler: Some("GCC 4.4.7".to_owned()),
+            code: None,
             packages: BTreeMap::new(),
         },
         config: Config {
@@ -575,13 +576,21 @@ fn a_plot_has_the_largest_loss_first() {
     let texts: Vec<&str> = svg.lines().filter(|line| line.contains("class=\"name\"")).collect();
     insta::assert_snapshot!("plot", texts.join("\n"));
     for (words, why) in [
-        (&["-o", "x.png"][..], "name it x.svg"),
+        (&["-o", "x.gif"][..], "name it x.svg"),
         (&["--step", "none"], "no such step; they have"),
         (&["--kind", "ladder"], "three or more versions"),
     ] {
         let said = draw(words);
         let error = String::from_utf8_lossy(&said.stderr).into_owned();
         assert!(said.status.code() == Some(2) && error.contains(why), "{words:?}: {error}");
+    }
+    let png = folder.path().join("x.png");
+    let picture = draw(&["-o", png.to_str().unwrap()]);
+    if std::path::Path::new("/usr/bin/rsvg-convert").exists() {
+        assert!(picture.status.success(), "{picture:?}");
+        assert!(std::fs::read(png).unwrap().starts_with(b"\x89PNG\r\n"));
+    } else {
+        assert!(String::from_utf8_lossy(&picture.stderr).contains("librsvg2-bin"), "{picture:?}");
     }
     let lines = draw(&["--kind", "lines", "--step", "point-query"]);
     assert!(String::from_utf8_lossy(&lines.stdout).contains("<polyline"), "{lines:?}");
@@ -1914,6 +1923,10 @@ const CASES: &[Case] = &[
     }, "log_bin: OFF (mysql-5.6.14), ON (mysql-8.0.33)"),
     (Kind::DifferentCompiler, |runs| each_new_run(runs, |run|
         run.manifest.compiler = Some("clang 19".into())), "clang 19 (mysql-8.0.33)"),
+    (Kind::SameCode, |runs| runs.iter_mut().for_each(|(run, _)| {
+        run.manifest.code = Some("c0de".into());
+        run.config = run_record(BASE, 1, 1).config;
+    }), "its sources are those of mysql-5.6.14 but for"),
     (Kind::Stalls, |runs| runs[1].1[0].per_second = [vec![100.0; 9], vec![1.0; 2]].concat(),
         "up to 2 s in a row (point-query)"),
     (Kind::NotSteady, |runs| each_new_step(runs, |step| step.per_second =

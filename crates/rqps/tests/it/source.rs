@@ -135,6 +135,92 @@ fn a_commit_is_built_once_and_the_repository_is_only_read() {
 }
 
 #[test]
+fn a_commit_of_comments_is_the_same_build() {
+    let site = Site::new();
+    let code = || site.obtain(Some("HEAD"), None).expect("a build").manifest.code;
+    let first = code();
+    assert!(first.is_some());
+    let check = |expected: &str| {
+        let mut rqps = Command::new(env!("CARGO_BIN_EXE_rqps"));
+        rqps.args(["check", "HEAD~1", "HEAD", "--cache"]).arg(site.cache.root());
+        rqps.arg("--out").arg(site.folder.path().join("out")).current_dir(site.repository());
+        let said = rqps.output().expect("rqps");
+        let text = String::from_utf8_lossy(&said.stdout).into_owned();
+        assert!(said.status.success() && text.contains(expected), "{said:?}");
+        assert!(!site.folder.path().join("out").exists());
+    };
+    site.commit("sqlite3.c", &format!("/* What\n it is */\n{STAND_IN} // end\n"), "Comment");
+    assert_eq!(code(), first);
+    check(
+        "same build (exit 0): sqlite-HEAD-1 and sqlite-HEAD differ in comments, or in files that",
+    );
+    site.commit("test/a.c", "int a;", "A test");
+    assert_eq!(code(), first);
+    site.commit("sqlite3.c", &STAND_IN.replace("version[0]", "version[1]"), "Change");
+    assert_ne!(code(), first);
+    // Whatever the user's own script reads.
+    let script = site.folder.path().join("build.sh");
+    fs::write(&script, "$CC -shared -fPIC -o \"$DEST/libsqlite3.so\" sqlite3.c\n").expect("write");
+    let own = site.obtain(Some("HEAD"), Some(&format!("recipe={}", script.display())));
+    assert_eq!(own.expect("a build").manifest.code, None);
+}
+
+/// As a tree of many files: `make` compiles what depends on files that are newer.
+#[test]
+fn a_commit_is_built_with_the_objects_of_the_last_one() {
+    let test = "a_commit_is_built_with_the_objects_of_the_last_one";
+    if Command::new("make").arg("--version").output().is_err() {
+        skipped::note(test, "needs make (package make)");
+        return;
+    }
+    let site = Site::new();
+    site.commit("b.h", "#define B 1\n", "Header");
+    site.commit("b.c", "#include \"b.h\"\nint b = B;\n", "Another file");
+    let objects = "%.o: %.c\n\t$(CC) -fPIC -c -o $@ $<\n\techo $@ >> built\n";
+    let linked = "libsqlite3.so: sqlite3.o b.o\n\t$(CC) -shared -o $@ $^\nb.o: b.h\n";
+    site.commit("Makefile", &format!("{linked}{objects}"), "Makefile");
+    let recipe = site.folder.path().join("fork.toml");
+    let lines = "lines = ['rm -f built', 'make libsqlite3.so', 'cp libsqlite3.so \"$DEST\"', \
+                 'cp built \"$DEST/\" 2>/dev/null || touch \"$DEST/built\"']\nincremental = true\n";
+    fs::write(&recipe, lines).expect("write");
+    let word = format!("recipe={}", recipe.display());
+    let built = || {
+        let build = site.obtain(Some("HEAD"), Some(&word)).expect("a build");
+        let library = build.root.expect("a library");
+        let list = fs::read_to_string(library.with_file_name("built")).expect("a list");
+        let mut names: Vec<String> = list.lines().map(str::to_owned).collect();
+        names.sort();
+        (names.join(" "), build.manifest.version.as_str().to_owned())
+    };
+    let check = |expected: &str, version: &str| {
+        assert_eq!(built(), (expected.to_owned(), version.to_owned()));
+    };
+    check("b.o sqlite3.o", "3.99.1");
+    site.commit("sqlite3.c", &STAND_IN.replace("99.1", "99.2"), "Change");
+    check("sqlite3.o", "3.99.2");
+    site.commit("b.h", "#define B 2\n", "Change a header");
+    check("b.o", "3.99.2");
+    // An older state has a newer time, and a file that is gone is gone.
+    site.git(&["rm", "-q", "b.h"]);
+    site.commit("b.c", "#if __has_include(\"b.h\")\n#error b.h\n#endif\nint b;\n", "No header");
+    site.commit("Makefile", &format!("{}{objects}", linked.replace("b.o: b.h", "")), "Makefile");
+    site.commit("sqlite3.c", STAND_IN, "Back");
+    check("b.o sqlite3.o", "3.99.1");
+    // What fails among old objects is built anew.
+    let wall = linked.replace("b.o: b.h", "ifneq ($(wildcard b.o),)\n$(error old objects)\nendif");
+    site.commit("Makefile", &format!("{wall}{objects}"), "Break it");
+    check("b.o sqlite3.o", "3.99.1");
+    site.commit("b.c", "#error half done\n", "Half");
+    let said = site.obtain(Some("HEAD"), Some(&word)).unwrap_err();
+    assert!(said.contains("half done"), "{said}");
+    assert_eq!(site.cached("builds").len(), 5);
+    let Site { folder, cache } = site;
+    drop(cache);
+    let left = fs::read_dir(folder.path().join("cache/partial")).expect("folder").count();
+    assert_eq!(left, 0);
+}
+
+#[test]
 fn changes_that_are_not_committed_are_not_built() {
     let site = Site::new();
     fs::write(site.repository().join("sqlite3.c"), "#error not committed\n").expect("write");

@@ -28,12 +28,14 @@ const STEPS: usize = 12;
 const LIST: u32 = 10;
 
 /// The text of a workload file, and files beside it that it reads. `from` names the database,
-/// without a password; `stem` is the name of the workload file without its end.
+/// without a password; `stem` is the name of the workload file without its end, `dump` that of a
+/// dump beside it, if there is one.
 pub fn draft(
     dialect: Dialect,
     from: &str,
     stem: &str,
     found: &DatabaseSurvey,
+    dump: Option<&str>,
 ) -> (String, Vec<DraftFile>) {
     let mut draft = Draft {
         dialect,
@@ -52,7 +54,7 @@ pub fn draft(
     for table in keyed.take(if found.statements.is_empty() { STEPS } else { 0 }) {
         draft.by_key(table);
     }
-    let mut text = head(dialect, from, found);
+    let mut text = head(from, found) + &load(dialect, found, dump) + "\n[parameter]\n";
     for (name, Parameter { value, comment, .. }) in &draft.parameters {
         text.push_str(&format!("{name} = {value}{}\n", escape::line(comment)));
     }
@@ -63,7 +65,7 @@ pub fn draft(
     (text + &draft.steps, files.collect())
 }
 
-fn head(dialect: Dialect, from: &str, found: &DatabaseSurvey) -> String {
+fn head(from: &str, found: &DatabaseSurvey) -> String {
     let mut text = format!(
         "# A workload for `rqps compare A B --bench sql:FILE`, drafted from {}.\n\
          # docs/workloads.md explains every key. Edit the statements and their values.\n\
@@ -88,15 +90,26 @@ fn head(dialect: Dialect, from: &str, found: &DatabaseSurvey) -> String {
         let note = note.lines().next().unwrap_or_default();
         text.push_str(&format!("# {}.\n", escape::line(note)));
     }
-    let dump = match dialect {
+    text
+}
+
+/// Where the rows are from, and how they come to servers given by a DSN.
+fn load(dialect: Dialect, found: &DatabaseSurvey, dump: Option<&str>) -> String {
+    let command = match dialect {
         Dialect::Postgres => "pg_dump --no-owner --no-privileges DATABASE > dump.sql",
         Dialect::Mysql => "mysqldump --no-tablespaces DATABASE > dump.sql",
         _ => "sqlite3 FILE .dump > dump.sql",
     };
-    text.push_str(&format!(
-        "\n# Builds that rqps starts need the data. Make a dump and remove the #:\n\
-         #   {dump}\n# [load]\n# schema = [\"dump.sql\"]\n"
-    ));
+    let mut text = match dump {
+        Some(dump) => format!(
+            "\n# Builds that rqps starts load this dump.\n[load]\nschema = [{}]\n",
+            escape::toml(dump)
+        ),
+        None => format!(
+            "\n# Builds that rqps starts need the data. `rqps init --dump` writes a dump, too. Or make\n\
+             # one, and remove the #:\n#   {command}\n# [load]\n# schema = [\"dump.sql\"]\n"
+        ),
+    };
     if dialect != Dialect::Sqlite {
         let entries: Vec<String> = keys::drop_order(&found.tables)
             .iter()
@@ -108,7 +121,7 @@ fn head(dialect: Dialect, from: &str, found: &DatabaseSurvey) -> String {
             entries.join(", ")
         ));
     }
-    text + "\n[parameter]\n"
+    text
 }
 
 /// An entry of `drop`: a table, or the statement that drops several at once. It is one line,
@@ -513,7 +526,7 @@ mod tests {
         let names = ["a.b", "a_b", "\"2024\"", "\"\u{fc}\"", "\"\u{e4}\""];
         let tables = names.map(table).to_vec();
         let found = DatabaseSurvey { tables, ..DatabaseSurvey::default() };
-        let (text, files) = draft(Dialect::Postgres, "here", "shop", &found);
+        let (text, files) = draft(Dialect::Postgres, "here", "shop", &found, None);
         assert!(files.is_empty());
         for (step, parameter) in
             [("a-b", "a_b"), ("a-b-2", "a_b_2"), ("t-2024", "t_2024"), ("t", "t"), ("t-2", "t_2")]
@@ -533,7 +546,7 @@ mod tests {
         tables[1].references.push(key);
         let notes = vec!["server\r[load]\u{1b}[2J".to_owned()];
         let found = DatabaseSurvey { tables, notes, ..DatabaseSurvey::default() };
-        let (text, _) = draft(Dialect::Postgres, "here\n[load]", "shop", &found);
+        let (text, _) = draft(Dialect::Postgres, "here\n[load]", "shop", &found, None);
         let file: toml::Table = text.parse().unwrap();
         assert_eq!(file.keys().collect::<Vec<_>>(), ["parameter", "step"], "{text}");
         assert!(text.lines().all(|line| escape::line(line) == line), "{text}");
@@ -560,7 +573,7 @@ mod tests {
             statement("SELECT * FROM `child` WHERE `id` IN (?...)"),
         ];
         let found = DatabaseSurvey { tables, statements, ..DatabaseSurvey::default() };
-        let (text, _) = draft(Dialect::Mysql, "here", "shop", &found);
+        let (text, _) = draft(Dialect::Mysql, "here", "shop", &found, None);
         for part in [
             "#   child: about 5 rows, references parent\n",
             "# drop = [\"child\", \"parent\"]\n",

@@ -168,6 +168,7 @@ fn run_record(pattern: &RunRecord, size: Size, block: u32, target: usize) -> Run
             origin: "example:mysql".to_owned(),
             sha256: Some("ab12".repeat(16)),
             compiler: Some("GCC 12.2.0".to_owned()),
+            code: None,
             ..pattern.manifest.clone()
         },
         config: Config {

@@ -19,6 +19,7 @@ pub(crate) fn build(dbms: Dbms, root: Option<&Path>, version: &str) -> Build {
         origin: "a test".to_owned(),
         sha256: None,
         compiler: None,
+        code: None,
         packages: BTreeMap::new(),
     };
     Build { root: root.map(Path::to_owned), manifest, cache: None }
