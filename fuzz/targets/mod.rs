@@ -63,6 +63,7 @@ pub(crate) static ALL: [FuzzTarget; 49] = [
     seeded("sql_dump", texts::sql_dump, DUMPED),
     seeded("load_rules", texts::load_rules, DUMPED),
     target("statement_log", texts::statement_log),
+    target("behind", texts::behind),
     target("trace", texts::trace),
     target("csv", texts::csv),
     target("escaped", texts::escaped),

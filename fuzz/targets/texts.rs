@@ -10,6 +10,7 @@ use rqps_model::escape;
 use rqps_model::sql_name::Literal;
 use rqps_plans::StatementLog;
 
+use rqps_text::behind::{self, Doing};
 use rqps_text::pgbench::{PgbenchProgram, VariableNames};
 use rqps_text::trace::{Trace, TraceWriter, ValueHasher};
 use rqps_text::{
@@ -188,6 +189,28 @@ pub(super) fn statement_log(bytes: &[u8]) {
         }
         let shares = found.iter().filter_map(|one| one.share);
         assert!(shares.sum::<f64>() <= 1.000_001 && found.len() <= 5);
+    }
+}
+
+/// Statements, in the first line, before a server whose catalogue answers what it likes, in the others:
+/// what the look sends holds no text but its own and quoted ones, and it comes to an end.
+pub(super) fn behind(bytes: &[u8]) {
+    let all = text(bytes);
+    let (statements, told) = all.split_once('\n').unwrap_or((&all, ""));
+    let row = |line: &str| line.split('\t').map(|cell| Some(cell.to_owned())).collect();
+    let rows: behind::Rows = told.lines().map(row).collect();
+    for dialect in [Dialect::Postgres, Dialect::Mysql] {
+        for doing in [Doing::Reading, Doing::Planning] {
+            let path = [statements.to_owned()];
+            let mut ask = |sql: &str| -> Result<behind::Rows, &str> {
+                let mut lexer = SqlLexer::new(dialect);
+                assert!(sql.starts_with("SELECT ") && lexer.open().is_none());
+                way(&mut lexer, sql.as_bytes());
+                assert!(lexer.open().is_none(), "{dialect:?}: {sql}");
+                Ok(rows.clone())
+            };
+            let _ = behind::check(dialect, doing, &path, statements, &mut ask);
+        }
     }
 }
 

@@ -31,6 +31,8 @@ pub struct Gap {
     pub causes: Vec<Cause>,
     /// What they are worth; `None` if there are none.
     pub account: Option<Account>,
+    /// What they are worth in each step, if that was asked for.
+    pub steps: Vec<GapStep>,
     /// Changes of which too little is known.
     pub unknown: Vec<Unknown>,
     /// Changes that cannot be made, with the reason, in the server's words where it has some.
@@ -41,6 +43,15 @@ pub struct Gap {
     pub cost: GapCost,
     /// Smaller effects do not matter.
     pub least: f64,
+}
+
+/// The causes in one step.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GapStep {
+    /// Its name.
+    pub name: String,
+    /// What they are worth there; `None` if no two blocks have it for all targets.
+    pub account: Option<Account>,
 }
 
 /// The two targets as they are.

@@ -120,6 +120,9 @@ pub struct GapRequest {
     pub budget_seconds: f64,
     /// Effects below this share do not matter.
     pub least: f64,
+    /// True if what was found is measured in all steps of the plan at the end.
+    #[serde(default)]
+    pub all_steps: bool,
 }
 
 /// Targets that were measured beside each other.
@@ -132,9 +135,12 @@ pub struct GapRound {
     pub seconds: f64,
     /// What was measured.
     pub arms: Vec<GapArm>,
-    /// Logarithms of the rates, by block in the order of the arms; none of one that could not be
-    /// measured.
+    /// Logarithms of the rates in the step, by block in the order of the arms; none of one that could
+    /// not be measured.
     pub blocks: Vec<Vec<Option<f64>>>,
+    /// True if all steps of the plan were measured.
+    #[serde(default)]
+    pub all_steps: bool,
     /// Label of a target → why it could not be measured, in the words of its server.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub faults: BTreeMap<String, String>,

@@ -7,7 +7,8 @@ use super::document::{
     Block, Cell, Digits, Document, Mark, Placed, Section, Table, name_of_row, numbers, words,
 };
 use super::facts::host_line;
-use super::form::versioned;
+use super::form::{render_text, versioned};
+use super::html::{PageFrame, render_document};
 use rqps_analysis::Comparison;
 use rqps_analysis::best_rate::{BestRate, BestRates, FoundRate};
 use rqps_analysis::gap::{Cause, Gap, Unknown};
@@ -207,8 +208,87 @@ pub fn gap_json(gap: &Gap) -> serde_json::Result<String> {
     versioned(GAP_SCHEMA, "gap", gap)
 }
 
-/// The text of a gap.
-pub fn gap_text(gap: &Gap) -> String {
+/// The text of a gap, and of all its steps in a table of so many columns.
+pub fn gap_text(gap: &Gap, columns: Option<usize>) -> String {
+    let mut text = gap_lines(gap);
+    if let Some(section) = gap_steps(gap) {
+        let document = Document { title: String::new(), sections: vec![section] };
+        text.push_str(&render_text(&document, columns));
+    }
+    text
+}
+
+/// The page of a gap: the waterfall, all its steps as a heat map, and what was not found out.
+pub fn gap_html(gap: &Gap) -> String {
+    let title = format!("rqps gap: {}, from {} to {}", gap.step, gap.base, gap.goal);
+    let whole = gap.account.as_ref().map_or(gap.ends.ln, |account| account.gap.ln);
+    let lead = format!("{} is {} of {}", gap.base, ratio(-whole), gap.goal);
+    let mut sections = vec![waterfall(gap)];
+    sections.extend(gap_steps(gap));
+    let document = Document { title, sections };
+    render_document(&document, &lead, &[], PageFrame::Whole)
+}
+
+/// What each cause is worth in the step, and what it left.
+fn waterfall(gap: &Gap) -> Section {
+    let mut rows: Vec<(String, Effect)> = Vec::new();
+    if let Some(account) = &gap.account {
+        rows.extend(gap.causes.iter().map(Cause::text).zip(account.effects.iter().copied()));
+        rows.push(("together".to_owned(), account.together));
+        rows.push((format!("unexplained: {} relative to that", gap.goal), account.rest));
+    }
+    let head = format!("factor on the rate of {}", gap.base);
+    let table = rows.into_iter().map(|(name, effect)| {
+        [name_of_row(format!("with this of {}", gap.goal), name), numbers(&*head, factor(effect))]
+    });
+    let table = Table::of("", table).map(Block::Table);
+    // The first lines say what the table does.
+    let told = gap_lines(gap);
+    let before = gap.account.as_ref().map_or(0, |_| gap.causes.len() + 4);
+    let told = told.lines().skip(before).map(|line| line.trim().to_owned()).collect();
+    let blocks = table.into_iter().chain([Block::List(told)]).collect();
+    Section::new("gap", "What each is worth", blocks)
+}
+
+/// What each cause is worth in each step, if that was measured.
+fn gap_steps(gap: &Gap) -> Option<Section> {
+    let names = gap.causes.iter().map(|cause| match cause.changes.as_slice() {
+        [one] => one.name.clone(),
+        several => format!("{} others", several.len()),
+    });
+    let (names, why) = (names.collect::<Vec<_>>(), "not measured in two blocks");
+    let rows = gap.steps.iter().map(|step| {
+        let account = step.account.as_ref();
+        let cell = |of: fn(&Account) -> Effect| {
+            account.map_or_else(|| Cell::missing(why), |account| factor(of(account)))
+        };
+        let mut row = vec![
+            name_of_row("step", &*step.name),
+            numbers(format!("{} / {}", gap.base, gap.goal), cell(|it| negative(it.gap))),
+        ];
+        for (at, name) in names.iter().enumerate() {
+            let effect = account.and_then(|account| account.effects.get(at).copied());
+            row.push(numbers(&**name, effect.map_or_else(|| Cell::missing(why), factor)));
+        }
+        row.push(numbers("together", cell(|it| it.together)));
+        row.push(numbers("unexplained", cell(|it| it.rest)));
+        row
+    });
+    let about = format!(
+        "Factors on the rate of {} with this of {}, with their 95 % intervals. They hold for each \
+         step alone; of many steps, some intervals miss by chance.",
+        gap.base, gap.goal
+    );
+    Section::of_table("steps", "All steps", about, Table::of("", rows))
+}
+
+/// The ratio of an effect; its colour tells by how much, if it is known not to be 1.
+fn factor(effect: Effect) -> Cell {
+    let cell = Cell::number(effect.ln.exp(), Digits::Fixed(3), "ratio");
+    cell.within(effect.interval.map(Interval::exp)).toned(effect.is_proven().then_some(effect.ln))
+}
+
+fn gap_lines(gap: &Gap) -> String {
     let mut lines = Vec::new();
     let Gap { base, goal, step, .. } = gap;
     let whole = match &gap.account {
@@ -548,7 +628,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use rqps_analysis::gap::{GapCost, GapEnds, LeftOut};
+    use rqps_analysis::gap::{GapCost, GapEnds, GapStep, LeftOut};
     use rqps_model::bisection::Intervention;
 
     fn effect(ln: f64, half: f64) -> Effect {
@@ -585,6 +665,7 @@ mod tests {
                 rest: effect(0.095, 0.01),
                 blocks: 6,
             }),
+            steps: Vec::new(),
             unknown: vec![Unknown { names: vec!["c".repeat(90)], interval: None }],
             impossible: BTreeMap::from([("d".to_owned(), "FATAL: no".to_owned())]),
             left_out: vec![LeftOut { reason: "x", names: vec!["port".to_owned()] }],
@@ -595,7 +676,7 @@ mod tests {
 
     #[test]
     fn the_rows_multiply_to_the_whole() {
-        let text = gap_text(&gap());
+        let text = gap_text(&gap(), None);
         let expected = "\
 point-query: b relative to a                             0.741 [0.733, 0.748]
   the rate of b times, with this of a:
@@ -622,7 +703,7 @@ point-query: b relative to a                             0.741 [0.733, 0.748]
         let one = |half| Unknown { names: vec!["e".to_owned()], interval: interval(half) };
         long.unknown.extend((1..9).map(|at| one(f64::from(at) / 100.0)));
         long.impossible = (0..9).map(|at| (at.to_string(), "no".to_owned())).collect();
-        let text = gap_text(&long);
+        let text = gap_text(&long, None);
         assert_eq!(text.lines().count(), LINES, "{text}");
         let undecided = "
 8 undecided, within [0.990, 1.083]: e, e, e, e, e, e, e, e
@@ -632,12 +713,30 @@ point-query: b relative to a                             0.741 [0.733, 0.748]
     }
 
     #[test]
+    fn all_steps_are_a_table_with_intervals_and_a_page_with_colours() {
+        let account = gap().account;
+        let step = |name: &str, account| GapStep { name: name.to_owned(), account };
+        let all = Gap { steps: vec![step("scan", account), step("<q7>", None)], ..gap() };
+        let text = gap_text(&all, None);
+        for expected in [
+            "b / a", "0.741 [0.733, 0.748]", "1.221 [1.209, 1.234]", "1.005 [0.995, 1.015]",
+            "1.100 [1.089, 1.111]",
+        ] {
+            let table = text.split_once("All steps").map_or("", |(_, table)| table);
+            assert!(table.contains(expected), "{expected}: {text}");
+        }
+        let html = gap_html(&all);
+        assert!(html.contains("&lt;q7&gt;") && !html.contains("<q7>"));
+        assert!(html.contains("not possible: d: FATAL: no"), "what the table does not say");
+    }
+
+    #[test]
     fn nothing_is_explained_that_no_change_moved() {
         let none = Gap { account: None, unknown: Vec::new(), impossible: BTreeMap::new(), ..gap() };
-        let text = gap_text(&none);
+        let text = gap_text(&none, None);
         assert!(text.contains("none of 40 settings moves the rate by 1.0 % or more"), "{text}");
         let ends = GapEnds { differ: false, ..none.ends };
-        assert!(gap_text(&Gap { ends, ..none }).contains("no gap to close"));
+        assert!(gap_text(&Gap { ends, ..none }, None).contains("no gap to close"));
     }
 }
 

@@ -29,8 +29,8 @@ pub use brief::{BriefPlace, brief};
 pub use build::{ReportOptions, Sections, document, explanation};
 pub use campaign::{
     BEST_RATE_SCHEMA, BISECTION_SCHEMA, GAP_SCHEMA, REPETITION_SCHEMA, best_rate_json,
-    best_rate_text, bisection_document, bisection_json, gap_json, gap_text, repetition_document,
-    repetition_json,
+    best_rate_text, bisection_document, bisection_json, gap_html, gap_json, gap_text,
+    repetition_document, repetition_json,
 };
 pub use document::Document;
 pub use facts::sentence as terms_sentence;

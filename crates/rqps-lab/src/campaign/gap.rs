@@ -10,10 +10,12 @@ use anyhow::{Result, bail};
 use crate::campaign::{self, compared, step, unless_stopped};
 use crate::lab::{Event, ExecutionOptions};
 use crate::plan::{Blocks, Plan, PlanDraft};
+use rqps_analysis::Comparison;
 use rqps_analysis::gap::{
-    Candidates, Cause, Gap, GapCost, GapEnds, LeftOut, Unknown, candidates, not_taken,
+    Candidates, Cause, Gap, GapCost, GapEnds, GapStep, LeftOut, Unknown, candidates, not_taken,
 };
 use rqps_dbms::{UserConfigs, config};
+use rqps_model::benchmark::Phase;
 use rqps_model::bisection::{GapArm, GapRequest, GapRound, Intervention};
 use rqps_model::build::Target;
 use rqps_model::metric::Metric;
@@ -72,6 +74,7 @@ fn search(measuring: &mut Measuring<'_>) -> Result<Gap> {
     let survivors = screened(measuring, &names, &mut possible, &mut gap)?;
     account(measuring, survivors, &mut gap)?;
     gap.impossible = possible.refused;
+    all_steps(measuring, &mut gap)?;
     gap.cost = cost(measuring);
     Ok(gap)
 }
@@ -87,6 +90,7 @@ fn begun(measuring: &Measuring<'_>, ends: GapEnds) -> Result<Gap> {
         candidates: 0,
         causes: Vec::new(),
         account: None,
+        steps: Vec::new(),
         unknown: Vec::new(),
         impossible: BTreeMap::new(),
         left_out: Vec::<LeftOut>::new(),
@@ -222,11 +226,7 @@ fn account(
         survivors.push(rest);
     }
     let design = Design::new(survivors.len());
-    let on = |arm: Vec<usize>| -> Vec<String> {
-        arm.into_iter().flat_map(|at| survivors.get(at).cloned().unwrap_or_default()).collect()
-    };
-    let arms = design.arms().map(|arm| GapArm::Base(on(arm)));
-    let arms: Vec<GapArm> = arms.chain([GapArm::Goal]).collect();
+    let arms = arms_of(&design, &survivors);
     measuring.note(format!(
         "measuring what moves the rate alone and together: {}",
         units::counted(survivors.iter().map(Vec::len).sum(), "setting")
@@ -261,6 +261,44 @@ fn account(
     };
     gap.causes = survivors.iter().map(cause).collect();
     sort(gap);
+    Ok(())
+}
+
+/// The targets of a design in which these groups of changes are its factors, and the goal.
+fn arms_of(design: &Design, groups: &[Vec<String>]) -> Vec<GapArm> {
+    let on = |arm: Vec<usize>| -> Vec<String> {
+        arm.into_iter().flat_map(|at| groups.get(at).cloned().unwrap_or_default()).collect()
+    };
+    design.arms().map(|arm| GapArm::Base(on(arm))).chain([GapArm::Goal]).collect()
+}
+
+/// Measures what was found in all steps, if that was asked for.
+fn all_steps(measuring: &mut Measuring<'_>, gap: &mut Gap) -> Result<()> {
+    if !measuring.request.all_steps || gap.causes.is_empty() {
+        return Ok(());
+    }
+    let names = |cause: &Cause| cause.changes.iter().map(|change| change.name.clone()).collect();
+    let groups: Vec<Vec<String>> = gap.causes.iter().map(names).collect();
+    let design = Design::new(groups.len());
+    let arms = arms_of(&design, &groups);
+    let labels = (1..).zip(&arms).map(|(number, arm)| measuring.label(arm, number));
+    let labels = labels.collect::<Result<Vec<String>>>()?;
+    measuring.note(format!("measuring {} targets in all steps, {BLOCKS} blocks", arms.len()));
+    let round = measuring.measured(arms, BLOCKS, true)?;
+    if let Some(fault) = round.faults.values().next() {
+        gap.impossible.insert("all steps".to_owned(), last_words(fault));
+    }
+    let comparison = compared(&measuring.read(&round.folder)?, Rules::default())?;
+    let phases = measuring.options.plan.phases(measuring.ends()?.0)?;
+    let measured = phases.iter().filter_map(|phase| match phase {
+        Phase::Measure(step) if step.reported => Some(&step.name),
+        _ => None,
+    });
+    let of_step = |name: &String| {
+        let blocks = whole(&rates_in(&comparison, name, &labels));
+        GapStep { name: name.clone(), account: Account::of(&design, &blocks, CONFIDENCE) }
+    };
+    gap.steps = measured.map(of_step).collect();
     Ok(())
 }
 
@@ -416,19 +454,28 @@ impl Measuring<'_> {
     /// # Errors
     /// [`Stopped`]; what makes every measurement impossible; a log of another search.
     fn ask(&mut self, arms: Vec<GapArm>, blocks: u32) -> Result<GapRound> {
-        if let Some(known) = self.known(|round| (round.arms == arms).then(|| round.clone()))? {
+        self.measured(arms, blocks, false)
+    }
+
+    /// As [`Measuring::ask`], or in all steps of the plan.
+    ///
+    /// # Errors
+    /// As there.
+    fn measured(&mut self, arms: Vec<GapArm>, blocks: u32, all_steps: bool) -> Result<GapRound> {
+        let is_asked = |round: &GapRound| round.arms == arms && round.all_steps == all_steps;
+        if let Some(known) = self.known(|round| is_asked(round).then(|| round.clone()))? {
             return Ok(known);
         }
         let began = Instant::now();
         let folder = format!("round-{:02}", self.used + 1);
         let out = self.folder.path().join(&folder);
-        let (plan, configs, shared_loads) = self.plan(&arms, blocks)?;
+        let (plan, configs, shared_loads) = self.plan(&arms, blocks, all_steps)?;
         let labels: Vec<String> = plan.targets.iter().map(|target| target.label.clone()).collect();
         let options = ExecutionOptions { plan, out, configs, shared_loads, ..self.options.clone() };
         let faults = campaign::measured(&options, &folder, self.events)?;
         let blocks = self.rates(&folder, &labels)?;
         let seconds = began.elapsed().as_secs_f64();
-        let round = GapRound { folder, seconds, arms, blocks, faults };
+        let round = GapRound { folder, seconds, arms, blocks, all_steps, faults };
         self.keep(round.clone())?;
         Ok(round)
     }
@@ -438,6 +485,7 @@ impl Measuring<'_> {
         &self,
         arms: &[GapArm],
         blocks: u32,
+        all_steps: bool,
     ) -> Result<(Plan, UserConfigs, BTreeMap<String, String>)> {
         let (base, goal) = self.ends()?;
         let mut configs = self.options.configs.clone();
@@ -471,7 +519,9 @@ impl Measuring<'_> {
         let base = self.options.plan.draft();
         let seed = base.seed.wrapping_add(self.used as u64);
         let (blocks, loads) = (Blocks::Fixed(blocks), base.loads.min(blocks));
-        let draft = PlanDraft { targets, blocks, loads, seed, gate: None, count: None, ..base };
+        let steps = if all_steps { base.steps.clone() } else { vec![self.request.step.clone()] };
+        let draft =
+            PlanDraft { targets, steps, blocks, loads, seed, gate: None, count: None, ..base };
         Ok((Plan::build(draft)?, configs, shared))
     }
 
@@ -482,21 +532,7 @@ impl Measuring<'_> {
             return Ok(Vec::new());
         }
         let comparison = compared(&dataset, Rules::default())?;
-        let Ok(step) = step(&comparison, &self.request.step) else { return Ok(Vec::new()) };
-        let mut blocks: BTreeMap<u32, BTreeMap<&str, f64>> = BTreeMap::new();
-        for target in &step.targets {
-            for sample in &target.samples {
-                let rate = sample.get(Metric::Rate).filter(|rate| *rate > 0.0);
-                let block = comparison.runs.get(sample.run).map(|run| run.key.block);
-                if let (Some(rate), Some(block)) = (rate, block) {
-                    blocks.entry(block).or_default().insert(&target.label, rate.ln());
-                }
-            }
-        }
-        let row = |rates: BTreeMap<&str, f64>| {
-            labels.iter().map(|label| rates.get(label.as_str()).copied()).collect()
-        };
-        Ok(blocks.into_values().map(row).collect())
+        Ok(rates_in(&comparison, &self.request.step, labels))
     }
 
     /// What the servers of a round said that they have, in the order of its arms; where a DBMS
@@ -524,6 +560,25 @@ impl Measuring<'_> {
             GapArm::Base(_) => label_of(base, number),
         })
     }
+}
+
+/// Logarithms of rates in a step, by block in the order of labels; none without that step.
+fn rates_in(comparison: &Comparison, name: &str, labels: &[String]) -> Vec<Vec<Option<f64>>> {
+    let Ok(step) = step(comparison, name) else { return Vec::new() };
+    let mut blocks: BTreeMap<u32, BTreeMap<&str, f64>> = BTreeMap::new();
+    for target in &step.targets {
+        for sample in &target.samples {
+            let rate = sample.get(Metric::Rate).filter(|rate| *rate > 0.0);
+            let block = comparison.runs.get(sample.run).map(|run| run.key.block);
+            if let (Some(rate), Some(block)) = (rate, block) {
+                blocks.entry(block).or_default().insert(&target.label, rate.ln());
+            }
+        }
+    }
+    let row = |rates: BTreeMap<&str, f64>| {
+        labels.iter().map(|label| rates.get(label.as_str()).copied()).collect()
+    };
+    blocks.into_values().map(row).collect()
 }
 
 fn label_of(base: &Target, number: usize) -> String {

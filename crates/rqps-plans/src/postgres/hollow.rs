@@ -26,9 +26,10 @@ use rqps_wire::postgres::PostgresClient;
 const ROLE: &str = "rqps_plans";
 
 /// Settings of private servers: nothing is kept, nothing moves by itself. Files of holes have no
-/// checksums.
+/// checksums. Commits are synchronous: VACUUM marks no page as visible to all whose rows may not be in
+/// the log yet, and plans would lack index-only scans.
 pub(super) const PRIVATE: &str = "autovacuum = off\nfsync = off\nfull_page_writes = off\n\
-    synchronous_commit = off\nignore_checksum_failure = on\nmax_connections = 20\n\
+    synchronous_commit = on\nignore_checksum_failure = on\nmax_connections = 20\n\
     shared_buffers = 128MB\nmax_locks_per_transaction = 512\n";
 
 /// Statements of the sessions that make the schema and its statistics: they see the catalogue only.

@@ -87,7 +87,8 @@ impl PostgresSource {
         let analyzed = "SELECT EXISTS (SELECT FROM pg_stats WHERE schemaname !~ '^pg_' AND \
                         schemaname <> 'information_schema')";
         if !session.is_true(analyzed)? {
-            session.run("ANALYZE")?;
+            // As autovacuum does on a server that was up for a while.
+            session.run("VACUUM ANALYZE")?;
         }
         // So that files say what indexes are like.
         session.run("CHECKPOINT")?;

@@ -29,8 +29,8 @@ use rqps_model::host::fingerprint;
 use rqps_model::metric::Metric;
 use rqps_model::verdict::Rules;
 use rqps_report::{
-    best_rate_json, best_rate_text, bisection_document, bisection_json, gap_json, gap_text,
-    render_markdown, render_text,
+    best_rate_json, best_rate_text, bisection_document, bisection_json, gap_html, gap_json,
+    gap_text, render_markdown, render_text,
 };
 use rqps_results as results;
 use rqps_results::{BisectionFolder, GapFolder, RateFolder};
@@ -179,8 +179,18 @@ fn plan_of_step(
     step: &str,
     command: &str,
 ) -> Result<Plan> {
-    let (steps, sittings) = (vec![step.to_owned()], SittingArgs::default());
-    let shape = WorkloadArgs { steps, sittings, ..shape.clone() };
+    let shape = WorkloadArgs { steps: vec![step.to_owned()], ..shape.clone() };
+    plan_with_step(targets, &shape, step, command)
+}
+
+/// The plan of a search in steps of these targets, among them this one.
+fn plan_with_step(
+    targets: &[String],
+    shape: &WorkloadArgs,
+    step: &str,
+    command: &str,
+) -> Result<Plan> {
+    let shape = WorkloadArgs { sittings: SittingArgs::default(), ..shape.clone() };
     let plan = plan_of(&builds::targets(targets)?, &shape)?;
     hosts::refuse_server(&plan, command)?;
     check_step(&plan, step)?;
@@ -344,8 +354,9 @@ pub(super) fn close_gap_between(words: &GapArgs) -> Result<u8> {
         return Ok(exit::INTERRUPTED);
     };
     let text = match words.format {
-        SearchFormat::Text => gap_text(&gap),
-        SearchFormat::Json => gap_json(&gap)?,
+        GapFormat::Text => gap_text(&gap, terminal::columns()),
+        GapFormat::Html => gap_html(&gap),
+        GapFormat::Json => gap_json(&gap)?,
     };
     terminal::escaped(text.as_bytes())?;
     Ok(exit::FINE)
@@ -369,7 +380,13 @@ fn begin_gap(words: &GapArgs) -> Result<GapFolder> {
         bail!("gap: --least is a percentage, such as 1");
     }
     let shape = WorkloadArgs { budget: None, ..words.shape.clone() };
-    let plan = plan_of_step(&words.targets, &shape, &step, "rqps gap")?;
+    let steps = match words.all_steps {
+        true if shape.steps.is_empty() => Vec::new(),
+        true => shape.steps.iter().chain([&step]).cloned().collect(),
+        false => vec![step.clone()],
+    };
+    let shape = WorkloadArgs { steps, ..shape };
+    let plan = plan_with_step(&words.targets, &shape, &step, "rqps gap")?;
     if let [a, b] = plan.targets.as_slice()
         && a.dbms.dialect() != b.dbms.dialect()
     {
@@ -393,6 +410,7 @@ fn begin_gap(words: &GapArgs) -> Result<GapFolder> {
         from_b: words.from_b,
         budget_seconds: words.shape.budget.unwrap_or(BUDGET).as_secs_f64(),
         least: words.least / 100.0,
+        all_steps: words.all_steps,
     };
     Ok(GapFolder::create(&out, request)?)
 }
@@ -408,11 +426,16 @@ pub(super) struct GapArgs {
     /// Put settings of B into A instead: what of B makes A slower
     #[arg(long)]
     pub from_b: bool,
+    /// After the search, measure what it found in all steps, or in those of --steps; this time is
+    /// not part of --budget
+    #[arg(long)]
+    pub all_steps: bool,
     /// Smallest effect that matters, in per cent
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     pub least: f64,
     /// Resume the interrupted gap in this folder, or show what it found
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["targets", "step", "from_b", "out"])]
+    #[arg(long, value_name = "DIR",
+          conflicts_with_all = ["targets", "step", "from_b", "all_steps", "out"])]
     pub resume: Option<PathBuf>,
     /// With --resume: measure a gap that is new on this host if all that it would use has this hash
     #[arg(long, value_name = "HASH", requires = "resume")]
@@ -423,7 +446,14 @@ pub(super) struct GapArgs {
     pub folders: Folders,
     /// Format of the result
     #[arg(long, value_enum, default_value = "text")]
-    pub format: SearchFormat,
+    pub format: GapFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum GapFormat {
+    Text,
+    Html,
+    Json,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -438,6 +468,7 @@ pub(super) fn arrange_gap_options(arg: Arg) -> Arg {
         "budget" => {
             arg.help("Time for everything, such as 30m; what it does not suffice for is named [default: 15m]")
         }
+        "steps" => arg.requires("all_steps").help("With --all-steps: measure these steps alone"),
         _ => hide_options_without_effect(arg),
     }
 }

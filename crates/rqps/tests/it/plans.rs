@@ -477,6 +477,7 @@ SELECT half, count(*), rank() OVER (ORDER BY count(*)) FROM orders WHERE half < 
 SELECT count(*) FROM event WHERE at > $1 AND kind = $2;
 UPDATE orders SET total = 1 WHERE customer = 5 AND day = '2024-02-02';
 REFRESH MATERIALIZED VIEW totals;
+SELECT sum(customer) FROM orders WHERE customer BETWEEN 100 AND 300;
 ";
 
 fn write_case(folder: &Path) {
@@ -509,6 +510,11 @@ fn a_server_without_rows_plans_as_one_with_them() {
         let class = if index == 0 { "error" } else { "same" };
         assert_eq!(one["class"].as_str(), Some(class), "{one:#}");
         assert_eq!(one["warnings"].as_array().unwrap().len(), 0, "{one:#}");
+        if one["text"].as_str().unwrap().contains("sum(customer)") {
+            let trees = format!("{}{}", one["old"], one["new"]);
+            let scans = trees.matches("Index Only Scan").count();
+            assert_eq!(scans, 4, "VACUUM has seen all rows of two partitions: {one:#}");
+        }
     }
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     let words = report["statements"][0]["new_error"].as_str().unwrap();

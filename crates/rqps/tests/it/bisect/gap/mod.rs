@@ -77,6 +77,24 @@ fn the_mirrored_list_makes_the_fast_one_slow() {
 }
 
 #[test]
+fn what_one_step_shows_is_measured_in_all() {
+    let folder = tempfile::tempdir().expect("folder");
+    let slow = SLOW.replace("refuses = extra = 5\n", "");
+    let line = between(folder.path(), "fake@1", FAST, &slow);
+    let gap = found(&format!("{line} --all-steps --steps scan,point-query"), folder.path());
+    let steps = gap["steps"].as_array().expect("steps");
+    let names: Vec<&str> = steps.iter().filter_map(|step| step["name"].as_str()).collect();
+    assert_eq!(names, ["scan", "point-query"], "{gap:#}");
+    for step in steps {
+        assert!((ratio(&step["account"]["effects"][0]) - 1.1).abs() < 0.02, "{step:#}");
+        assert!((ratio(&step["account"]["rest"]) - 1.0).abs() < 0.02, "{step:#}");
+    }
+    let again = format!("gap --resume {}/out --format html", folder.path().display());
+    let page = text(&run_in(&words(&again), folder.path()).stdout);
+    assert!(page.contains("mean_us") && page.contains("All steps"), "{page:.3000}");
+}
+
+#[test]
 fn equal_targets_have_no_gap() {
     let folder = tempfile::tempdir().expect("folder");
     let line = between(folder.path(), "fake@1", FAST, FAST);
