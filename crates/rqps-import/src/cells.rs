@@ -224,6 +224,8 @@ const LARGEST: f64 = 1e18;
 pub enum Fault {
     /// It is a word.
     Word,
+    /// `1,200`: thousands to some, decimals to others.
+    Separated,
     /// `nan`: programs print it for 0/0.
     NotANumber,
     /// `inf`: programs print it for x/0.
@@ -239,6 +241,9 @@ impl Fault {
     pub fn why(self) -> &'static str {
         match self {
             Fault::Word => "is not a number",
+            Fault::Separated => {
+                "has a comma, of thousands or of decimals, which nobody knows: write it without"
+            }
             Fault::NotANumber => "is not a measured number",
             Fault::Infinite => "is infinite",
             Fault::BelowZero => "is below zero",
@@ -261,6 +266,10 @@ pub(crate) fn parse_number(text: &str) -> Result<f64, Fault> {
     }
     if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return Err(Fault::Word);
+    }
+    let is_digits = unsigned.chars().all(|c| c.is_ascii_digit() || matches!(c, ',' | '.'));
+    if is_digits && unsigned.contains(',') {
+        return Err(Fault::Separated);
     }
     let number: f64 = unsigned.parse().map_err(|_| Fault::Word)?;
     match number {
@@ -658,8 +667,11 @@ mod tests {
         check(".5", Ok(0.5));
         check("1e-3", Ok(0.001));
         check("1e18", Ok(1e18));
-        for text in ["", "-", "1,000", "1.2k", "3M", "0x1f", "+1", "1e", "innodb", "-x"] {
+        for text in ["", "-", "1.2k", "3M", "0x1f", "+1", "1e", "innodb", "-x"] {
             check(text, Err(Fault::Word));
+        }
+        for text in ["1,000", "1,5", "-1.000,5", "1,200,300.5"] {
+            check(text, Err(Fault::Separated));
         }
         check("nan", Err(Fault::NotANumber));
         check("-nan", Err(Fault::NotANumber));

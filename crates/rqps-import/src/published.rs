@@ -715,7 +715,7 @@ pub(crate) fn kin(path: &Path) -> (PathBuf, Vec<String>) {
 }
 
 /// True if many cells of both tables differ. Single cells that differ are faults of one table.
-fn contradict(a: &TableCells, b: &TableCells) -> bool {
+pub(crate) fn contradict(a: &TableCells, b: &TableCells) -> bool {
     let (mut shared, mut differing) = (0, 0);
     for (key, printed) in a {
         let Some(other) = b.get(key) else { continue };

@@ -11,7 +11,7 @@ use rqps_text::{CsvReader, CsvRecord};
 use serde_json::Value;
 
 use super::ImportFormat;
-use super::cells::{Kept, is_word, number, rfc3339};
+use super::cells::{Fault, Kept, is_word, number, parse_number, rfc3339, shown};
 use super::format::{ImportError, ImportOptions, Named, Result};
 use super::published::{self, Published, StepKind, Tag, add_file, annotate, untagged};
 use super::text::{RATES_MAX, Row, Text, names};
@@ -80,7 +80,10 @@ fn take(text: &Text, named: &Named, published: &mut Published) -> Result<()> {
     text.at_most(RATES_MAX)?;
     let first = text.first().trim_start();
     let is_json = first.starts_with(['[', '{']) || first.starts_with("window.");
-    let rows = if is_json { of_json(text)? } else { of_csv(text)? };
+    let mut rows = if is_json { of_json(text)? } else { of_csv(text)? };
+    for (head, of_what) in without_commas(&mut rows, !is_json && separator(text) == ';') {
+        published.note(text.path(), format!("commas under `{head}` are those of {of_what}"));
+    }
     let columns = Columns::of(text, &rows)?;
     let stem = text.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
     // Several values of one date are repetitions.
@@ -171,12 +174,47 @@ fn is_absent(cell: &str) -> bool {
     ["", "-", "na", "n/a", "nan", "null", "none"].contains(&cell.to_lowercase().as_str())
 }
 
+/// Writes the numbers of a column without commas, if all of them tell what these mean. `1,200` alone
+/// may be either; only where semicolons separate cells it is likely to be a decimal, and stays.
+fn without_commas(rows: &mut [(usize, Row)], semicolons: bool) -> Vec<(String, &'static str)> {
+    let mut columns: BTreeMap<String, Vec<&mut String>> = BTreeMap::new();
+    for (head, cell) in rows.iter_mut().flat_map(|(_, row)| row) {
+        columns.entry(head.clone()).or_default().push(cell);
+    }
+    let mut told = Vec::new();
+    for (head, mut cells) in columns {
+        let has_word = cells.iter().any(|cell| is_word(cell) && !is_absent(cell));
+        let is_small = cells.iter().all(|cell| number(cell).is_none_or(|it| it < 1000.0));
+        cells.retain(|cell| parse_number(cell) == Err(Fault::Separated));
+        if has_word || cells.is_empty() {
+            continue;
+        }
+        let in_thousands = cells.iter().all(|cell| {
+            let (whole, rest) = cell.split_once('.').unwrap_or((cell, ""));
+            let groups: Vec<usize> = whole.split(',').map(str::len).collect();
+            let first = (1..=3).contains(&groups[0]) && !whole.starts_with('0');
+            first && groups[1..].iter().all(|digits| *digits == 3) && !rest.contains(',')
+        });
+        let decimal = |cell: &&mut String| cell.matches(',').count() == 1 && !cell.contains('.');
+        let (of_what, mark) = match (in_thousands, cells.iter().all(decimal)) {
+            (true, either) if is_small && !(either && semicolons) => ("thousands", ""),
+            (false, true) => ("decimals", "."),
+            _ => continue,
+        };
+        cells.into_iter().for_each(|cell| *cell = cell.replace(',', mark));
+        told.push((head, of_what));
+    }
+    told
+}
+
 /// What the columns are.
 struct Columns {
     date: String,
     step: Option<String>,
     targets: Vec<String>,
     values: Vec<String>,
+    /// Columns of words that begin with a digit.
+    odd: Vec<String>,
 }
 
 impl Columns {
@@ -216,11 +254,25 @@ impl Columns {
         };
         let values: Vec<String> =
             heads.iter().copied().filter(is_value).map(str::to_owned).collect();
+        // `12k` may be meant as a value.
+        let is_odd = |head: &&str| {
+            let other = *head == date || Some(*head) == step || is(head, TARGETS);
+            let odd = of(head)
+                .all(|cell| is_word(cell) && cell.starts_with(|c: char| c.is_ascii_digit()));
+            odd && !(other || is_dates(head) || is(head, REMARKS)) && of(head).count() > 0
+        };
+        let odd: Vec<String> = heads.iter().copied().filter(is_odd).map(str::to_owned).collect();
         if values.is_empty() {
             let line = rows.first().map_or(1, |(line, _)| *line);
-            return Err(text.malformed(line, "there is no column of values beside the dates"));
+            let mut why = "there is no column of values beside the dates".to_owned();
+            if let Some(head) = odd.first() {
+                let cell = shown(of(head).next().unwrap_or_default());
+                why = format!("{why}: `{cell}` under `{head}` is not a number");
+            }
+            return Err(text.malformed(line, why));
         }
-        Ok(Columns { date: date.to_owned(), step: step.map(str::to_owned), targets, values })
+        let (date, step) = (date.to_owned(), step.map(str::to_owned));
+        Ok(Columns { date, step, targets, values, odd })
     }
 
     fn points(
@@ -246,6 +298,9 @@ impl Columns {
                     || self.values.contains(head)
             };
             let remarks: Row = row.iter().filter(|(head, _)| !used(head)).cloned().collect();
+            for (head, _) in remarks.iter().filter(|(head, _)| self.odd.contains(head)) {
+                published.cells.unknown_head(text.path(), head, &[]);
+            }
             published.cells.read(text.path(), remarks.len());
             published.cells.keep(text.path(), Kept::Annotation, remarks.len());
             for (place, (head, cell)) in row.iter().enumerate() {
@@ -292,9 +347,13 @@ impl Columns {
     }
 }
 
+/// What stands between the cells of a file that is no JSON.
+fn separator(text: &Text) -> char {
+    ['\t', ';', ','].into_iter().find(|c| text.first().contains(*c)).unwrap_or(',')
+}
+
 fn of_csv(text: &Text) -> Result<Vec<(usize, Row)>> {
-    let head = text.first();
-    let separator = ['\t', ';', ','].into_iter().find(|c| head.contains(*c)).unwrap_or(',');
+    let separator = separator(text);
     let mut record = CsvRecord::default();
     let mut split = |(line, row): (usize, &str)| -> Result<Vec<String>> {
         CsvReader::new(row.as_bytes(), separator as u8)
@@ -449,11 +508,11 @@ fn read_hammerdb(paths: &[Named], options: &ImportOptions) -> Result<Published> 
         if named.path.is_dir() {
             for name in names(&named.path)? {
                 if let Ok(text) = Text::of_folder(&named.path.join(&name))? {
-                    found += take_hammerdb(&text, named, &mut published);
+                    found += take_hammerdb(&text, named, &mut published)?;
                 }
             }
         } else {
-            found += take_hammerdb(&Text::read(&named.path)?, named, &mut published);
+            found += take_hammerdb(&Text::read(&named.path)?, named, &mut published)?;
         }
         if found == 0 {
             let why = "it holds no result of HammerDB (`System achieved N NOPM from M … TPM`)";
@@ -467,9 +526,9 @@ fn read_hammerdb(paths: &[Named], options: &ImportOptions) -> Result<Published> 
 }
 
 /// Takes the results of a file, and returns how many there are.
-fn take_hammerdb(text: &Text, named: &Named, published: &mut Published) -> usize {
+fn take_hammerdb(text: &Text, named: &Named, published: &mut Published) -> Result<usize> {
     let stem = text.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let results = results(text);
+    let results = results(text)?;
     let count = results.len();
     for result in results {
         let label = named.label.clone().unwrap_or_else(|| stem.clone());
@@ -514,16 +573,34 @@ fn take_hammerdb(text: &Text, named: &Named, published: &mut Published) -> usize
             published.host = published::host(Some(cpus), None, None);
         }
     }
-    count
+    Ok(count)
 }
 
-/// The result that version 6 saves: an object with the job, the system, what was achieved and the
-/// response times of each kind of transaction.
-fn artifact(text: &Text) -> Option<Achieved> {
-    let whole: Vec<&str> = text.lines().map(|(_, line)| line).collect();
-    let value: Value = serde_json::from_str(&whole.join("\n")).ok()?;
-    let (result, job) = (value.get("result")?, &value["job"]);
-    let amount = |key: &str| number(&scalar(result.get(key)?)?);
+/// The results that version 6 saves, at any depth: each is an object with the job, the system, what
+/// was achieved and the response times of each kind of transaction.
+fn artifacts(text: &Text, value: &Value, found: &mut Vec<Achieved>) -> Result<()> {
+    match value {
+        Value::Array(items) => items.iter().try_for_each(|item| artifacts(text, item, found)),
+        Value::Object(object) => match object.get("result") {
+            Some(result) if result.get("nopm").is_some() => {
+                found.push(artifact(text, value, result)?);
+                Ok(())
+            }
+            _ => object.values().try_for_each(|item| artifacts(text, item, found)),
+        },
+        _ => Ok(()),
+    }
+}
+
+fn artifact(text: &Text, value: &Value, result: &Value) -> Result<Achieved> {
+    let job = &value["job"];
+    let amount = |key: &str| {
+        let cell = result.get(key).and_then(scalar).unwrap_or_default();
+        let is_key = |(_, row): &(usize, &str)| row.contains(&format!("\"{key}\""));
+        let line = text.lines().find(is_key).map_or(1, |(line, _)| line);
+        let why = |fault: Fault| format!("`{}` under `{key}` {}", shown(&cell), fault.why());
+        parse_number(&cell).map_err(|fault| text.malformed(line, why(fault)))
+    };
     let count = |value: &Value| scalar(value)?.parse().ok();
     let word = |value: &Value| scalar(value).filter(|word| !is_absent(word));
     let product = [&result["database_display"], &job["database_display"], &job["database"]];
@@ -533,7 +610,7 @@ fn artifact(text: &Text) -> Option<Achieved> {
         let kept = row.iter().filter(|(head, _)| head.ends_with("_ms"));
         kept.filter_map(move |(head, cell)| Some((format!("{name} {head}"), scalar(cell)?)))
     });
-    Some(Achieved {
+    Ok(Achieved {
         nopm: amount("nopm")?,
         tpm: amount("tpm")?,
         product: product.into_iter().find_map(word).unwrap_or_default(),
@@ -547,14 +624,20 @@ fn artifact(text: &Text) -> Option<Achieved> {
 }
 
 /// The results of a log, or of what `jobs` prints as JSON.
-fn results(text: &Text) -> Vec<Achieved> {
-    if let Some(found) = artifact(text) {
-        return vec![found];
+fn results(text: &Text) -> Result<Vec<Achieved>> {
+    let whole: Vec<&str> = text.lines().map(|(_, line)| line).collect();
+    let mut found = Vec::new();
+    if let Ok(value) = serde_json::from_str(&whole.join("\n")) {
+        artifacts(text, &value, &mut found)?;
+    }
+    if !found.is_empty() {
+        return Ok(found);
     }
     let (mut users, mut date) = (None, None);
-    let mut found = Vec::new();
-    for (_, row) in text.lines() {
-        let words: Vec<&str> = row.split([' ', ',', '"']).filter(|word| !word.is_empty()).collect();
+    // A line of JSON may hold several texts.
+    for (line, row) in text.lines().flat_map(|(line, row)| row.split('"').map(move |it| (line, it)))
+    {
+        let words: Vec<&str> = row.split_whitespace().collect();
         let before = |word: &str| {
             let place = words.iter().position(|other| *other == word)?;
             words.get(place.checked_sub(1)?).copied()
@@ -567,23 +650,31 @@ fn results(text: &Text) -> Vec<Achieved> {
             .windows(2)
             .find_map(|pair| rfc3339(&pair.join(" "), "%Y-%m-%d %H:%M:%S"))
             .or(date);
-        let achieved = row.contains("System achieved").then(|| {
-            let product = before("TPM")?;
-            let tpm = words.iter().position(|word| *word == "from")? + 1;
-            Some(Achieved {
-                nopm: number(before("NOPM")?)?,
-                tpm: number(words.get(tpm)?)?,
-                product: product.to_owned(),
-                users,
-                date: date.clone(),
-                release: None,
-                cpus: None,
-                remarks: Row::new(),
+        let tpm = words.iter().position(|word| *word == "from").and_then(|it| words.get(it + 1));
+        let (Some(nopm), Some(tpm), Some(product)) = (before("NOPM"), tpm, before("TPM")) else {
+            continue;
+        };
+        // A script that prints it is no result.
+        if !row.contains("System achieved") || is_word(nopm) {
+            continue;
+        }
+        let amount = |word: &str| {
+            parse_number(word).map_err(|fault| {
+                text.bad_word(line, word, format!("`{}` {}", shown(word), fault.why()))
             })
+        };
+        found.push(Achieved {
+            nopm: amount(nopm)?,
+            tpm: amount(tpm)?,
+            product: product.to_owned(),
+            users,
+            date: date.clone(),
+            release: None,
+            cpus: None,
+            remarks: Row::new(),
         });
-        found.extend(achieved.flatten());
     }
-    found
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -592,7 +683,7 @@ mod tests {
 
     use super::*;
 
-    fn of(content: &str) -> Result<Published> {
+    fn of_text(content: &str) -> Result<Published> {
         let named = Named { path: "point.csv".into(), label: None, step: None };
         let mut published = Published { by_date: true, ..Published::default() };
         take(&Text::of(Path::new("point.csv"), content), &named, &mut published)?;
@@ -600,7 +691,7 @@ mod tests {
     }
 
     fn check(content: &str, expected: &[(&str, &str, &str, f64)]) {
-        let published = of(content).unwrap();
+        let published = of_text(content).unwrap();
         let found: Vec<(&str, &str, &str, f64)> = published
             .runs
             .iter()
@@ -692,13 +783,46 @@ mod tests {
     }
 
     #[test]
+    fn commas_are_what_their_column_makes_of_them() {
+        let day = "2026-01-05T00:00:00Z";
+        let of = |load: f64| [("series", day, "load", load), ("series", day, "load", 950.0)];
+        let two = |load: &str| format!("date\tload\n2026-01-05\t{load}\n2026-01-05\t950\n");
+        check(&two("1,200"), &of(1200.0));
+        check(&two("1,200,300.5"), &of(1_200_300.5));
+        check(&two("0,987"), &of(0.987));
+        check("date,load\n2026-01-05,\"1,200\"\n2026-01-05,950\n", &of(1200.0));
+        check("date;load\n2026-01-05;1200,25\n2026-01-05;950\n", &of(1200.25));
+        check("{\"load\": {\"2026-01-05\": \"1,200\"}}", &of(1200.0)[..1]);
+        let said = |content: &str| {
+            let published = of_text(content).unwrap();
+            let mut notices = published.cells.notices();
+            notices.extend(published.notices);
+            notices.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        };
+        assert!(said(&two("1,200")).contains("commas under `load` are those of thousands"));
+        let odd = said("date,load,scan\n2026-01-05,12k,3\n");
+        assert!(odd.contains("no metric for column `load`; kept as annotations: 1 cell"), "{odd}");
+        assert_eq!(said("date,note,scan\n2026-01-05,\"a, b\",3\n"), "");
+    }
+
+    #[test]
     fn faults_have_their_place() {
         let check = |content: &str, expected: &str| {
-            let fault = of(content).unwrap_err().to_string();
+            let fault = of_text(content).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
         check("day,value\n1,2\n", "`1` is no date");
         check("night,value\n1,2\n", "no column `date`");
+        check(
+            "date,load\n2026-01-05,12k\n",
+            "beside the dates: `12k` under `load` is not a number",
+        );
+        check(
+            "date;load\n2026-01-05;1,200\n",
+            "line 2, column 2: `1,200` under `load` has a comma",
+        );
+        check("date\tload\n2026-01-05\t1,200\n2026-01-06\t1200\n", "line 2, column 2: `1,200`");
+        check("date\tload\n2026-01-05\t1.200,5\n", "line 2, column 2: `1.200,5`");
         check("date,value\n01/02/2026,2\n", "`01/02/2026` is no date");
         check("date,value\nyesterday,2\n", "line 2, column 1: `yesterday` is no date");
         check("date,value\n2026-01-05,-2\n", "line 2, column 2: `-2` under `value` is below zero");
@@ -716,9 +840,30 @@ mod hammerdb_tests {
     use super::*;
 
     #[test]
+    fn several_results_of_one_file_are_all_read() {
+        let of = |content: &str| {
+            let found = results(&Text::of(Path::new("x"), content)).map_err(|it| it.to_string())?;
+            Ok::<_, String>(found.iter().map(|it| (it.nopm, it.users)).collect::<Vec<_>>())
+        };
+        let both = Ok(vec![(100.0, Some(4)), (150.0, Some(8))]);
+        let jobs = "{\"A1\":[\"4 Active Virtual Users configured\",\"TEST RESULT : System achieved 100 \
+                    NOPM from 200 MySQL TPM\"],\"A2\":[\"8 Active Virtual Users configured\",\"TEST \
+                    RESULT : System achieved 150 NOPM from 300 MySQL TPM\"]}";
+        assert_eq!(of(jobs), both);
+        let one = |nopm: &str, users: u32| {
+            format!("{{\"result\":{{\"nopm\":{nopm},\"tpm\":9,\"active_virtual_users\":{users}}}}}")
+        };
+        assert_eq!(of(&format!("[{},{}]", one("100", 4), one("\"150\"", 8))), both);
+        let commas = of(&jobs.replace("100", "1,100")).unwrap_err();
+        assert!(commas.contains("column 75: `1,100` has a comma"), "{commas}");
+        let negative = of(&one("-5", 4)).unwrap_err();
+        assert!(negative.contains("line 1: `-5` under `nopm` is below zero"), "{negative}");
+    }
+
+    #[test]
     fn logs_and_jobs_are_read() {
         let check = |content: &str| {
-            let found = results(&Text::of(Path::new("x.log"), content));
+            let found = results(&Text::of(Path::new("x.log"), content)).unwrap();
             let [one] = found.as_slice() else { panic!("{found:?}") };
             assert_eq!(
                 (one.nopm, one.tpm, one.product.as_str()),

@@ -40,6 +40,7 @@ fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published> {
     published.notices.append(&mut sources.notices);
     sources.count_cells(&mut published.cells);
     verify::name(&mut sources, options, &mut published)?;
+    sources.set_apart();
     let raw = verify::read(&sources.raw, &mut published.notices)?;
     raw.iter().for_each(|step| step.count_cells(&mut published.cells));
     let columns = Columns::resolve(&sources, &raw, options)?;
@@ -47,9 +48,7 @@ fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published> {
     taker.take_tables(&sources);
     taker.take_met(&sources);
     taker.take_raw(&raw, options);
-    if taker.only_ratios {
-        taker.take_ratios(&sources, options);
-    }
+    taker.take_ratios(&sources, options);
     taker.remark_ratios(&sources);
     let Taker { mut published, columns, .. } = taker;
     if columns.unknown {
@@ -88,7 +87,8 @@ struct Cell<'a> {
 struct Taker {
     published: Published,
     columns: Columns,
-    /// True if no file has rates; ratios are then facts instead of checks.
+    /// True if no file has rates, or none of those that are taken now; ratios are then facts instead
+    /// of checks.
     only_ratios: bool,
 }
 
@@ -209,7 +209,9 @@ impl Taker {
     /// Takes published ratios without rates; the baseline is 1 by definition.
     fn take_ratios(&mut self, sources: &Sources, options: &ImportOptions) {
         const UNNAMED: &str = "unnamed baseline";
-        for (text, table) in &sources.relative {
+        let tables = if self.only_ratios { &sources.relative } else { &sources.alone };
+        let only_ratios = std::mem::replace(&mut self.only_ratios, true);
+        for (text, table) in tables {
             let asked = options.labels.first().filter(|_| table.is_blocks());
             let baseline = asked.or(table.baseline.as_ref()).map_or(UNNAMED, String::as_str);
             let has_own = table.targets.iter().any(|own| own == baseline)
@@ -226,6 +228,7 @@ impl Taker {
                         second";
             self.published.note(text.path(), what);
         }
+        self.only_ratios = only_ratios;
     }
 
     fn put_baseline(&mut self, text: &Text, baseline: &str, step: &str) {
@@ -236,7 +239,7 @@ impl Taker {
 
     /// Adds the author's remarks on rows of ratios to their steps.
     fn remark_ratios(&mut self, sources: &Sources) {
-        for (text, table) in &sources.relative {
+        for (text, table) in sources.relative.iter().chain(&sources.alone) {
             for row in table.rows.iter().filter(|row| !row.remark.is_empty()) {
                 let short = format!("{}_range=", row.step);
                 let whole = self.columns.in_table(text, &row.step);

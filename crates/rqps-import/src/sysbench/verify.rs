@@ -10,7 +10,7 @@ use super::tables::{
 };
 use crate::cells::{self, Cells, Iostat, IostatFile, Kept, VmstatFile, number};
 use crate::format::{ImportError, ImportOptions, Notice, NoticeKind, Result};
-use crate::published::{PrintedRatio, Published, TableCells, Variants, kin};
+use crate::published::{PrintedRatio, Published, TableCells, Variants, contradict, kin};
 use crate::text::{Leftovers, Text, names};
 
 /// The rate of a step and target. Edited tables leave out `_range=100`, and text around the tags of
@@ -279,21 +279,23 @@ fn stem(path: &Path) -> PathBuf {
     if path.extension().is_some_and(|end| end == "gz") { name.with_extension("") } else { name }
 }
 
+/// The cells of a table, by target and step.
+fn of_table((text, table): &(Text, RateTable)) -> (PathBuf, TableCells) {
+    let cells = table.cells().filter(|cell| !counts_rows(cell.step)).map(|cell| {
+        let step = if table.is_blocks() {
+            format!("{} {}", cell.step, cell.column)
+        } else {
+            cell.step.to_owned()
+        };
+        ((cell.target.to_owned(), step), cell.printed.to_owned())
+    });
+    (text.path().to_owned(), cells.collect())
+}
+
 /// Conditions that the names of files tell apart: rates, or ratios where there are no rates, or
 /// metrics; and those that the folders of targets are in.
 fn variants(sources: &Sources, raw: &[RawStep]) -> Variants {
     let tables = if sources.only_ratios() { &sources.relative } else { &sources.absolute };
-    let of_table = |(text, table): &'_ (Text, RateTable)| {
-        let cells = table.cells().filter(|cell| !counts_rows(cell.step)).map(|cell| {
-            let step = if table.is_blocks() {
-                format!("{} {}", cell.step, cell.column)
-            } else {
-                cell.step.to_owned()
-            };
-            ((cell.target.to_owned(), step), cell.printed.to_owned())
-        });
-        (text.path().to_owned(), cells.collect::<TableCells>())
-    };
     let of_met = |(text, blocks): &'_ (Text, Vec<MetBlock>)| {
         let cells = blocks.iter().flat_map(|block| {
             let step = format!("{} {:?}", block.name.step, block.name.clients);
@@ -308,6 +310,11 @@ fn variants(sources: &Sources, raw: &[RawStep]) -> Variants {
     let mut all: Vec<(PathBuf, TableCells)> = tables.iter().map(of_table).collect();
     all.extend(sources.met.iter().map(of_met));
     let mut variants = Variants::find(&all);
+    for alone in &sources.alone {
+        for other in sources.beside(&alone.1) {
+            variants.add(&[of_table(alone), of_table(other)]);
+        }
+    }
     let mut of_folder: BTreeMap<&Path, TableCells> = BTreeMap::new();
     for step in raw {
         let key = (step.label.clone(), format!("{} {:?}", step.step, step.clients));
@@ -477,6 +484,8 @@ pub(crate) struct Sources {
     /// Tables of rates, those with a legend before blocks.
     pub absolute: Vec<(Text, RateTable)>,
     pub relative: Vec<(Text, RateTable)>,
+    /// Ratios of a condition whose rates are not here.
+    pub alone: Vec<(Text, RateTable)>,
     /// CSV tables of the published scripts without names of columns.
     pub unnamed: Vec<(Text, RateTable)>,
     /// Hardware metrics.
@@ -524,6 +533,32 @@ impl Sources {
         let blocks = list.iter().position(|(_, other)| other.is_blocks());
         let place = blocks.filter(|_| !table.is_blocks()).unwrap_or(list.len());
         list.insert(place, (text, table));
+    }
+
+    /// Sets tables of ratios apart whose rates are not here, but those of another condition.
+    pub(crate) fn set_apart(&mut self) {
+        let tables = std::mem::take(&mut self.relative);
+        let has_rates = |(text, _): &(Text, RateTable)| {
+            self.absolute.iter().any(|(other, _)| kin(other.path()) == kin(text.path()))
+        };
+        let (own, others): (Vec<_>, Vec<_>) = tables.into_iter().partition(has_rates);
+        self.relative = own;
+        let is_alone = |table: &(Text, RateTable)| {
+            let differs = |other| contradict(&of_table(table).1, &of_table(other).1);
+            let mut beside = self.beside(&table.1).peekable();
+            beside.peek().is_some() && beside.all(differs)
+        };
+        let (alone, others): (Vec<_>, Vec<_>) = others.into_iter().partition(is_alone);
+        self.alone = alone;
+        others.into_iter().for_each(|(text, table)| self.push(text, table, true));
+    }
+
+    /// The tables of ratios to the same baseline that have rates.
+    fn beside(&self, table: &RateTable) -> impl Iterator<Item = &(Text, RateTable)> {
+        self.relative.iter().filter(|(_, other)| {
+            let blocks = other.is_blocks() || table.is_blocks();
+            !blocks && other.baseline == table.baseline
+        })
     }
 
     /// True if the files have ratios of rates but no rates.

@@ -214,7 +214,9 @@ pub fn parse_builds(text: &Text) -> Result<Vec<ListedBuild>> {
     text.at_most(RATES_MAX)?;
     let mut builds: Vec<ListedBuild> = Vec::new();
     let mut algorithms: Vec<String> = Vec::new();
-    // Width of a table among several side by side; 0 for a single one.
+    // Of tables side by side: the place of the first head of each, how many heads there are, and
+    // where in the line each table begins.
+    let mut places: Vec<usize> = Vec::new();
     let mut width = 0;
     let mut begins: Vec<usize> = Vec::new();
     for (line, row) in text.lines() {
@@ -223,10 +225,10 @@ pub fn parse_builds(text: &Text) -> Result<Vec<ListedBuild>> {
             continue;
         }
         if is_build_heads(row) {
-            width = side_by_side(row);
+            (places, width) = side_by_side(row);
             begins = row.match_indices('M').map(|(begin, _)| begin).collect();
             begins.retain(|begin| row[..*begin].ends_with(char::is_whitespace) || *begin == 0);
-            if width > 0 && algorithms.len() != begins.len() {
+            if places.len() > 1 && algorithms.len() != begins.len() {
                 let (tables, names) = (begins.len(), algorithms.len());
                 let why = format!("{tables} tables side by side, but {names} names above them");
                 return Err(text.malformed(line, why));
@@ -244,10 +246,12 @@ pub fn parse_builds(text: &Text) -> Result<Vec<ListedBuild>> {
         } else {
             row.split_whitespace().collect()
         };
-        let several = width > 0 && algorithms.len() > 1;
+        let several = places.len() > 1 && algorithms.len() > 1;
         let parts: Vec<Vec<&str>> = match several {
-            true if row.contains('\t') || cells.len() >= width * begins.len() => {
-                cells.chunks(width).map(<[&str]>::to_vec).collect()
+            true if row.contains('\t') || cells.len() == width => {
+                let ends = places.iter().skip(1).copied().chain([cells.len()]);
+                let of = |(begin, end): (&usize, usize)| cells.get(*begin..end.min(cells.len()));
+                places.iter().zip(ends).map(|it| of(it).unwrap_or_default().to_vec()).collect()
             }
             true => beneath(row, &begins),
             false => vec![cells],
@@ -275,15 +279,16 @@ fn beneath<'a>(row: &'a str, begins: &[usize]) -> Vec<Vec<&'a str>> {
     parts
 }
 
-/// The width of tables side by side, from heads that repeat, with an empty column between them; 0
-/// for one table.
-fn side_by_side(heads: &str) -> usize {
+/// The places of the first heads of tables side by side, and how many heads they have together. The
+/// tables need not have the same columns.
+fn side_by_side(heads: &str) -> (Vec<usize>, usize) {
     let heads: Vec<&str> = match heads.contains('\t') {
         true => heads.split('\t').map(str::trim).collect(),
         // `size (MB)` is one head.
         false => heads.split_whitespace().filter(|head| !head.starts_with('(')).collect(),
     };
-    heads.iter().skip(1).position(|head| *head == "M").map_or(0, |place| place + 1)
+    let first = |(_, head): &(usize, &&str)| **head == "M";
+    (heads.iter().enumerate().filter(first).map(|(place, _)| place).collect(), heads.len())
 }
 
 fn listed_build(
@@ -297,7 +302,9 @@ fn listed_build(
     let end = cells.iter().rposition(|cell| !cell.is_empty()).map_or(0, |place| place + 1);
     let cells = &cells[..end];
     let (m, cons, seconds, size) = match cells {
-        [m, cons, seconds, size] => (m, Some(cons).filter(|cons| !cons.is_empty()), seconds, size),
+        [m, cons, seconds, size] => {
+            (m, Some(cons).filter(|cons| !["", "-"].contains(cons)), seconds, size)
+        }
         [m, seconds, size] => (m, None, seconds, size),
         _ => return Err(text.malformed(line, "expected M, cons, seconds and size")),
     };
@@ -598,6 +605,17 @@ mod tests {
             "a                  b\nM cons secs size (MB)  M cons secs size (MB)\n\
              8  32  27.0  234   8  32  23.1  117\n16 32  50.4  234\n",
         );
+        // Only one of them has a column `cons`, or values in it.
+        for uneven in [
+            "a                b\nM  secs size (MB) M  cons secs size (MB)\n\
+             8  27.0  234      8  32   23.1  117\n16 50.4  234\n",
+            "a\t\t\t\tb\nM\tsecs\tsize\t\tM\tcons\tsecs\tsize\n\
+             8\t27.0\t234\t\t8\t32\t23.1\t117\n16\t50.4\t234\n",
+            "a                b\nM cons secs size M cons secs size\n\
+             8 -    27.0  234 8 32   23.1  117\n16 -  50.4  234\n",
+        ] {
+            check(uneven);
+        }
         let short = "a                  b\nM cons secs size (MB)  M cons secs size (MB)\n";
         let builds = parse_builds(&text(&format!("{short}                       8  32 1.5  1\n")));
         assert_eq!(builds.unwrap()[0].algorithm, "b");

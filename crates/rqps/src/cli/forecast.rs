@@ -12,6 +12,7 @@ use crate::cli::folders;
 use rqps_analysis::calibration::{HostNoise, expected_mde};
 use rqps_builds as obtain;
 use rqps_builds::{Found, ObtainError, PackageClients, Reason};
+use rqps_dbms::{UserConfigs, config};
 use rqps_host::{affinity, disk, host};
 use rqps_lab::lab::{self, error_text};
 use rqps_lab::plan::cost::{self, Cost};
@@ -308,6 +309,15 @@ pub(super) fn doubt(target: &Target, said: &Folders) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// What stands in the way of a target's settings: there is no config of that name.
+pub(super) fn lacks_config(target: &Target, own: &UserConfigs) -> Option<String> {
+    let (BuildSource::Dsn(_) | BuildSource::Client(_)) = target.source else {
+        let error = config::check_name(target.dbms, &target.config, own).err()?;
+        return Some(format!("{}: cannot {}", target.label, one_line(&error.to_string())));
+    };
+    None
 }
 
 fn one_line(text: &str) -> String {

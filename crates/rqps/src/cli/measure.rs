@@ -194,7 +194,7 @@ pub(super) fn print_plan(words: &Compare) -> Result<u8> {
 }
 
 fn print_one_plan(plan: &Plan, words: &Compare, machine: Option<&Machine>) -> Result<u8> {
-    questions::own(plan, &words.folders)?;
+    let configs = questions::own(plan, &words.folders)?.configs;
     let Some(first) = plan.targets.first() else { bail!("plan: no target") };
     let phases = plan.phases(first)?;
     let cost = cost::estimate(plan, &phases);
@@ -212,6 +212,11 @@ fn print_one_plan(plan: &Plan, words: &Compare, machine: Option<&Machine>) -> Re
         units::duration(seconds(cost.step_seconds)),
         units::duration(seconds(cost.run_seconds))
     );
+    let lacks: Vec<String> =
+        plan.targets.iter().filter_map(|it| forecast::lacks_config(it, &configs)).collect();
+    for lack in &lacks {
+        info!("rqps: {lack}");
+    }
     let Some(machine) = machine else {
         for doubt in
             plan.targets.iter().filter_map(|target| forecast::doubt(target, &words.folders))
@@ -224,7 +229,7 @@ fn print_one_plan(plan: &Plan, words: &Compare, machine: Option<&Machine>) -> Re
     for line in lines {
         out!("# {line}");
     }
-    Ok(if missing == 0 { exit::FINE } else { exit::USAGE })
+    Ok(if missing + lacks.len() == 0 { exit::FINE } else { exit::USAGE })
 }
 
 fn seconds(seconds: f64) -> Duration {

@@ -358,5 +358,8 @@ fn what_is_not_there_is_told_with_a_way_out() {
     let library = "/nowhere/libsqlite3.so";
     let path = format!("sqlite={library}");
     check(&["plan", &path], 0, [library, "does not exist on this host"]);
+    let config = ["sqlite.none: cannot find the config", "shipped configs: default"];
+    check(&["plan", "sqlite:none", "sqlite"], 0, config);
+    check(&["plan", "sqlite:none", "sqlite", "--check"], 2, config);
     check(&["plan", "postgres@99"], 0, ["in no list of rqps", "`rqps builds postgres` lists"]);
 }

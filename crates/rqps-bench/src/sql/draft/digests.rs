@@ -225,7 +225,16 @@ fn with_list(tree: &TokenTree<'_>, at: usize, values: usize, tables: &[TableFact
     let is_whole = node.parent == at.checked_sub(1);
     let several = |count: usize| vec!["?"; count.max(1)].join(", ");
     let outer = |at: usize| node.parent.and_then(|open| open.checked_sub(at));
-    let Some(open) = node.parent else { return spell(node.begin, &several(values - 1)) };
+    let Some(open) = node.parent else {
+        // An INSERT selects as many values as it names columns.
+        let target = Target::of(tree, tables);
+        let listed = target.as_ref().and_then(|target| Some((target, target.select?)));
+        let listed = listed.filter(|(_, (from, to))| (*from..*to).contains(&at));
+        let count = listed.map_or(values - 1, |(target, (from, to))| {
+            target.columns.len().saturating_sub(tree.items(from, to).len() - 1)
+        });
+        return spell(node.begin, &several(count));
+    };
     // A row of VALUES.
     if let Some(target) = Target::of(tree, tables)
         && target.values.is_some_and(|word| word < at)
@@ -532,6 +541,10 @@ mod tests {
         check(
             "INSERT INTO `customer` ( `city` , `id` ) VALUES (...) /* , ... */",
             "INSERT INTO `customer` ( `city` , `id` ) VALUES (?, ?)",
+        );
+        check(
+            "INSERT INTO `customer` ( `id` , `city` , `day` ) SELECT MAX ( `id` ) + ?, ... FROM `a`",
+            "INSERT INTO `customer` ( `id` , `city` , `day` ) SELECT MAX( `id` ) + ?, ?, ? FROM `a`",
         );
         check(
             "INSERT INTO `customer` VALUES ( ?, ... , NOW ( ) )",

@@ -1,9 +1,9 @@
 //! Foreign keys and unique indexes of a database: what an INSERT or UPDATE must heed, and values
 //! that foreign keys allow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::ranges::{Meaning, RowOfValues};
+use super::ranges::{Meaning, RowOfValues, ValueGuess};
 use super::statements::{TokenTree, bare, plain};
 use super::survey::{
     AskDatabase, ColumnValues, DatabaseSurvey, ForeignKey, TableFacts, TopStatement,
@@ -310,7 +310,12 @@ pub(super) fn put_back(
     let columns: Vec<usize> =
         (0..facts.columns.len()).filter(|column| !facts.columns[*column].is_computed).collect();
     let is_sent = |column: &usize| !statement.is_mysql || facts.columns[*column].has_text();
-    let is_known = found_by.len() == meaning.guesses.len()
+    // Other values of a list may delete more rows, but hardly do.
+    let is_found_by = |(value, guess): (usize, &ValueGuess)| {
+        let is_listed = |column| *guess == ValueGuess::Column(*table, column);
+        found_by.iter().any(|(column, own)| *own == value || is_listed(*column))
+    };
+    let is_known = meaning.guesses.iter().enumerate().all(is_found_by)
         && found_by.iter().all(|(column, _)| columns.contains(column))
         && columns.iter().all(is_sent);
     let is_needed = |column: &usize| {
@@ -440,9 +445,28 @@ fn upsert_undone(
     Some(Undone { sql, is_first: false })
 }
 
-/// An INSERT whose row also gets its key, because numbers that the server gives would run out. The
+/// Keys that the server, or a query, numbers in an INSERT of these statements: their tables and
+/// columns.
+pub(super) fn numbered(found: &DatabaseSurvey) -> BTreeSet<(usize, usize)> {
+    let of = |statement: &TopStatement| {
+        let tree = TokenTree::of(statement);
+        let target = Target::of(&tree, &found.tables).filter(|_| statement.is_insert())?;
+        let facts = &found.tables[target.table];
+        let [key] = facts.key[..] else { return None };
+        let is_given = target.columns.contains(&Some(key)) && target.select.is_none();
+        (!is_given && facts.columns[key].is_whole()).then_some((target.table, key))
+    };
+    found.statements.iter().filter_map(of).collect()
+}
+
+/// An INSERT whose row also gets its key, because numbers that the server gives would run out, or
+/// meet those of rows that are made to be deleted (`deletes`) where none is below zero. The
 /// statement itself where they do not.
-pub(super) fn with_own_key(statement: TopStatement, tables: &[TableFacts]) -> TopStatement {
+pub(super) fn with_own_key(
+    statement: TopStatement,
+    tables: &[TableFacts],
+    deletes: &[String],
+) -> TopStatement {
     let tree = TokenTree::of(&statement);
     let target = Target::of(&tree, tables).filter(|_| statement.is_insert());
     let Some(Target { table, columns, list: Some(list), values: Some(values), .. }) = target else {
@@ -452,7 +476,9 @@ pub(super) fn with_own_key(statement: TopStatement, tables: &[TableFacts]) -> To
     let [key] = facts.key[..] else { return statement };
     let column = &facts.columns[key];
     let is_given = columns.contains(&Some(key)) || !column.is_whole();
-    if is_given || column.most_of_type() >= PLENTY {
+    let is_deleted = || deletes.iter().any(|sql| sql.contains(bare(&facts.name)));
+    let meets = statement.is_mysql && column.type_name.contains("unsigned") && is_deleted();
+    if is_given || column.most_of_type() >= PLENTY && !meets {
         return statement;
     }
     let mut next = tree.values().map(|(_, number)| number + 1).max().unwrap_or_default();
@@ -629,6 +655,8 @@ mod pairs_tests {
         assert_eq!(one.found_by, [(0, 0), (1, 1)]);
         let row = back("DELETE FROM product WHERE (id, stock) = ($1, $2)").unwrap();
         assert_eq!((row.choices, row.found_by), (one.choices, one.found_by));
+        let listed = back("DELETE FROM product WHERE id = $1 AND stock IN ($2, $3)").unwrap();
+        assert_eq!(listed.found_by, [(0, 0), (1, 1)]);
         for sql in [
             "DELETE FROM product WHERE id < $1",
             "DELETE FROM product WHERE id = $1 OR stock = $2",
@@ -688,13 +716,35 @@ mod pairs_tests {
     }
 
     #[test]
+    fn keys_that_no_value_gives_are_numbered() {
+        let numbered = |sql: &str| {
+            let (tables, statements) = (tables(), vec![of(sql)]);
+            numbered(&DatabaseSurvey { tables, statements, ..DatabaseSurvey::default() })
+        };
+        let key = BTreeSet::from([(0, 0)]);
+        assert_eq!(numbered("INSERT INTO product (stock) VALUES ($1)"), key);
+        assert_eq!(numbered("INSERT INTO product (id) SELECT max(id) + 1 FROM product"), key);
+        assert_eq!(numbered("INSERT INTO product (id, stock) VALUES ($1, $2)"), BTreeSet::new());
+    }
+
+    #[test]
     fn a_number_of_the_server_that_runs_out_is_given() {
-        let check = |sql: &str, want: &str| assert_eq!(with_own_key(of(sql), &tables()).sql, want);
+        let check =
+            |sql: &str, want: &str| assert_eq!(with_own_key(of(sql), &tables(), &[]).sql, want);
         check(
             "INSERT INTO product (stock) VALUES ($1), ($2)",
             "INSERT INTO product (id, stock) OVERRIDING SYSTEM VALUE VALUES ($3, $1), ($4, $2)",
         );
         let given = "INSERT INTO product (id, stock) VALUES ($1, $2)";
         check(given, given);
+        // None of its numbers is below zero, and rows are made to be deleted.
+        let mut tables = tables();
+        tables[0].columns[0].type_name = "bigint unsigned".to_owned();
+        let sql = "INSERT INTO product (stock) VALUES (?)".to_owned();
+        let insert = TopStatement { sql, is_mysql: true, ..TopStatement::default() };
+        let own = |deletes: &[String]| with_own_key(insert.clone(), &tables, deletes).sql;
+        assert_eq!(own(&[]), insert.sql);
+        let deletes = ["DELETE FROM `product` WHERE `id` = ?".to_owned()];
+        assert_eq!(own(&deletes), "INSERT INTO product (id, stock) VALUES (?, ?)");
     }
 }

@@ -216,7 +216,10 @@ impl<'a> Operands<'a> {
         let ahead = |at: usize| at.checked_sub(1);
         if tree.is(word, "IN") {
             let end = if tree.is(word.wrapping_sub(1), "NOT") { word - 1 } else { word };
-            return Some((self.left(ahead(end)), Relation::Other));
+            // The first value of a list may be one of the row that other columns name.
+            let is_first = before == open && end == word && !self.has_or(open);
+            let relation = if is_first { Relation::Equal } else { Relation::Other };
+            return Some((self.left(ahead(end)), relation));
         }
         if tree.is_any(word, &["ANY", "ALL", "SOME"]) {
             let (first, _) = tree.operator(ahead(word)?)?;

@@ -1,6 +1,6 @@
 //! Parameters of a drafted workload: which values a statement gets, in the words of its file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::keys::{self, PLENTY};
 use super::ranges::{Meaning, RowOfValues, ValueGuess};
@@ -62,6 +62,8 @@ pub(super) struct Parameters<'a> {
     files: BTreeMap<(usize, Vec<usize>), DraftFile>,
     /// Uses of columns of new numbers so far, by table and column.
     sequences: BTreeMap<(usize, usize), u32>,
+    /// Columns whose new numbers the server gives in other statements.
+    numbered: BTreeSet<(usize, usize)>,
 }
 
 /// The values of one statement.
@@ -77,7 +79,8 @@ pub(super) struct StatementValues<'a> {
 impl<'a> Parameters<'a> {
     pub(super) fn new(found: &'a DatabaseSurvey, stem: &'a str) -> Parameters<'a> {
         let (files, sequences) = (BTreeMap::new(), BTreeMap::new());
-        Parameters { found, tables: &found.tables, stem, files, sequences }
+        let numbered = keys::numbered(found);
+        Parameters { found, tables: &found.tables, stem, files, sequences, numbered }
     }
 
     /// The files that parameters read.
@@ -277,19 +280,26 @@ impl<'a> Parameters<'a> {
         let of = name(&tables[table], column);
         let comment = format!("  # new values of {of}");
         if facts.is_whole() {
-            let most = match facts.values {
-                ColumnValues::Whole(_, most) => Some(most),
-                _ => Some(0).filter(|_| tables[table].rows == 0),
+            let bounds = match facts.values {
+                ColumnValues::Whole(least, most) => Some((least.min(0), most)),
+                _ => Some((0, 0)).filter(|_| tables[table].rows == 0),
             };
-            let Some(most) = most else {
+            let Some((least, most)) = bounds else {
                 return unknown(&facts.type_name, &format!("{of} must be new"));
             };
-            let room = facts.new_values().min(NEW_NUMBERS);
+            let is_signed = !facts.type_name.contains("unsigned");
+            let (begin, room) = if is_signed && self.numbered.contains(&(table, column)) {
+                // Those above zero are the server's.
+                let room = facts.most_of_type().saturating_add(least).min(NEW_NUMBERS);
+                (least - room, room)
+            } else {
+                (most.saturating_add(1), facts.new_values().min(NEW_NUMBERS))
+            };
             let uses = self.sequences.entry((table, column)).or_default();
             // All rows of a statement share its part.
             let part = (room / i64::from(SEQUENCES)).max(rows as i64);
             let parts = (room / part).max(1);
-            let from = most.saturating_add(1) + i64::from(*uses) % parts * part;
+            let from = begin + i64::from(*uses) % parts * part;
             *uses += u32::from(row + 1 == rows);
             let own = part / rows as i64;
             if room > part {
@@ -586,6 +596,12 @@ mod tests {
         assert_eq!(inserted[4..], [earlier, none]);
         let second = of(2);
         assert_eq!(second[0], "{ kind = \"sequential\", from = 31250071, to = 62500070 }");
+        // Where the server numbers rows of another statement, new numbers are not among its own.
+        parameters.numbered.insert((1, 0));
+        let (statement, meaning) = (&statement, &meaning);
+        let values = StatementValues { number: 3, statement, meaning, together: &[] };
+        let third = parameters.of(&values, 0);
+        assert_eq!(third.value, "{ kind = \"sequential\", from = -937500000, to = -906250001 }");
         assert_eq!(second[1], file("room", 2));
         let files = parameters.into_files();
         let text = "\"room\",\"place\"\n\"1\",\"40\"\n\"9\",\"a\"\"b\"\n".to_owned();

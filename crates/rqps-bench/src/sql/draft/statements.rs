@@ -601,6 +601,8 @@ mod tests {
         };
         check("SELECT 1 FROM orders WHERE day = $1 AND id = $2", &[&[(0, 1), (2, 0)]]);
         check("SELECT 1 FROM orders WHERE day = $1 OR id = $2", &[]);
+        check("SELECT 1 FROM orders WHERE day = $1 AND id IN ($2, $3)", &[&[(0, 1), (2, 0)]]);
+        check("SELECT 1 FROM orders WHERE day = $1 AND id NOT IN ($2)", &[&[(2, 0)]]);
         check("SELECT 1 FROM orders WHERE day > $1 AND id = $2", &[&[(0, 1)]]);
         check(
             "SELECT 1 FROM orders WHERE (id, day) IN (($1, $2), ($3, $4))",

@@ -432,6 +432,9 @@ fn statements(
         Dialect::Mysql => mysql_statements(ask)?,
         _ => return Err("SQLite keeps no statistics of statements".to_owned()),
     };
+    let is_delete = |sql: &String| sql.to_uppercase().starts_with("DELETE");
+    let deletes = rows.iter().filter_map(|row| row.first()?.clone()).filter(is_delete);
+    let deletes: Vec<String> = deletes.collect();
     let mut found: Vec<TopStatement> = Vec::new();
     for row in rows {
         let mut cells = row.into_iter();
@@ -452,7 +455,7 @@ fn statements(
         let mut first_fault = None;
         let statement = spellings.into_iter().find_map(|spelling| {
             let statement = TopStatement { calls, mean_ms, ..spelling };
-            let statement = with_own_key(statement, tables);
+            let statement = with_own_key(statement, tables, &deletes);
             let described = described(dialect, ask, tables, statement);
             described.map_err(|why| first_fault.get_or_insert(why).len()).ok()
         });

@@ -18,7 +18,7 @@ pub(super) struct Target<'a> {
     /// The word VALUES.
     pub(super) values: Option<usize>,
     /// The select list of an INSERT: its first token and the one after its last.
-    select: Option<(usize, usize)>,
+    pub(super) select: Option<(usize, usize)>,
     /// Assignments: their first token and the one after their last.
     assignments: Option<(usize, usize)>,
 }

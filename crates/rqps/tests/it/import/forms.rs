@@ -294,6 +294,38 @@ fn ratios_are_held_against_the_table_of_the_same_name() {
     assert_eq!(check(&published, "relative rates"), (3, 3));
 }
 
+#[test]
+fn ratios_of_a_workload_without_rates_are_steps_of_their_own() {
+    let warm = rates([1000, 2000, 3000], [1100, 2200, 3300]);
+    let published = import(
+        sysbench::MYTOOLS,
+        &[
+            ("qps.abs.warm.tsv", &warm),
+            ("qps.rel.warm.tsv", &ratios(["1.10"; 3])),
+            ("qps.rel.cold.tsv", &ratios(["0.50", "0.40", "0.30"])),
+        ],
+    );
+    assert_eq!(texts(&published, NoticeKind::Mismatch), [""; 0]);
+    assert_eq!(check(&published, "relative rates"), (3, 3));
+    let rate = |label: &str, step: &str| value(&published, label, step, Metric::Rate);
+    let cold = ["x.a.pk1", "x.b.pk1"].map(|label| rate(label, "point-query_range=100.cold"));
+    assert_eq!(cold, [Some(1.0), Some(0.5)]);
+    assert_eq!(rate("x.b.pk1", "point-query_range=100.warm"), Some(1100.0));
+    // A wrong ratio is a mismatch, not a workload.
+    let files = [("qps.abs.tsv", warm.as_str()), ("qps.rel.tsv", &ratios(["1.10", "1.10", "0.9"]))];
+    let published = import(sysbench::MYTOOLS, &files);
+    assert_eq!(texts(&published, NoticeKind::Mismatch).len(), 1);
+}
+
+#[test]
+fn a_comma_in_a_rate_is_an_error_with_its_place() {
+    let table = rates([1000, 2000, 3000], [990, 4, 5]).replace("1000", "1,000");
+    let folder = folder(&[("qps.abs.tsv", &table)]);
+    let fault = read(sysbench::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap_err();
+    let said = "line 5, column 1: `1,000` under `x.a.pk1` has a comma";
+    assert!(fault.to_string().contains(said), "{fault}");
+}
+
 const HEADS: &str = "ops_sec\tmb_sec\tlsm_sz\ttest\tdate\tversion\tgithash\n";
 
 fn report(rates: [u32; 2]) -> String {
