@@ -210,7 +210,8 @@ pub fn gap_json(gap: &Gap) -> serde_json::Result<String> {
 
 /// The text of a gap, and of all its steps in a table of so many columns.
 pub fn gap_text(gap: &Gap, columns: Option<usize>) -> String {
-    let mut text = gap_lines(gap);
+    let cut = |line: &String| escape::line(&cut(line, COLUMNS)).into_owned() + "\n";
+    let mut text: String = gap_lines(gap).iter().map(cut).collect();
     if let Some(section) = gap_steps(gap) {
         let document = Document { title: String::new(), sections: vec![section] };
         text.push_str(&render_text(&document, columns));
@@ -234,18 +235,21 @@ fn waterfall(gap: &Gap) -> Section {
     let mut rows: Vec<(String, Effect)> = Vec::new();
     if let Some(account) = &gap.account {
         rows.extend(gap.causes.iter().map(Cause::text).zip(account.effects.iter().copied()));
+        if account.higher.ln.abs() >= VISIBLE {
+            rows.push(("interactions of three or more".to_owned(), account.higher));
+        }
         rows.push(("together".to_owned(), account.together));
         rows.push((format!("unexplained: {} relative to that", gap.goal), account.rest));
     }
+    // The first lines say what the table does, under two of their own.
+    let before = if rows.is_empty() { 0 } else { rows.len() + 2 };
+    let told = gap_lines(gap);
+    let told = told.iter().skip(before).map(|line| line.trim().to_owned()).collect();
     let head = format!("factor on the rate of {}", gap.base);
     let table = rows.into_iter().map(|(name, effect)| {
         [name_of_row(format!("with this of {}", gap.goal), name), numbers(&*head, factor(effect))]
     });
     let table = Table::of("", table).map(Block::Table);
-    // The first lines say what the table does.
-    let told = gap_lines(gap);
-    let before = gap.account.as_ref().map_or(0, |_| gap.causes.len() + 4);
-    let told = told.lines().skip(before).map(|line| line.trim().to_owned()).collect();
     let blocks = table.into_iter().chain([Block::List(told)]).collect();
     Section::new("gap", "What each is worth", blocks)
 }
@@ -262,10 +266,8 @@ fn gap_steps(gap: &Gap) -> Option<Section> {
         let cell = |of: fn(&Account) -> Effect| {
             account.map_or_else(|| Cell::missing(why), |account| factor(of(account)))
         };
-        let mut row = vec![
-            name_of_row("step", &*step.name),
-            numbers(format!("{} / {}", gap.base, gap.goal), cell(|it| negative(it.gap))),
-        ];
+        let mut row =
+            vec![name_of_row("step", &*step.name), numbers("gap", cell(|it| negative(it.gap)))];
         for (at, name) in names.iter().enumerate() {
             let effect = account.and_then(|account| account.effects.get(at).copied());
             row.push(numbers(&**name, effect.map_or_else(|| Cell::missing(why), factor)));
@@ -275,9 +277,10 @@ fn gap_steps(gap: &Gap) -> Option<Section> {
         row
     });
     let about = format!(
-        "Factors on the rate of {} with this of {}, with their 95 % intervals. They hold for each \
-         step alone; of many steps, some intervals miss by chance.",
-        gap.base, gap.goal
+        "gap: {base} relative to {goal}. The others are factors on the rate of {base} with this of \
+         {goal}. All have 95 % intervals for each step alone; of many steps, some miss by chance.",
+        base = gap.base,
+        goal = gap.goal
     );
     Section::of_table("steps", "All steps", about, Table::of("", rows))
 }
@@ -288,7 +291,8 @@ fn factor(effect: Effect) -> Cell {
     cell.within(effect.interval.map(Interval::exp)).toned(effect.is_proven().then_some(effect.ln))
 }
 
-fn gap_lines(gap: &Gap) -> String {
+/// The lines of a gap, without those of its steps.
+fn gap_lines(gap: &Gap) -> Vec<String> {
     let mut lines = Vec::new();
     let Gap { base, goal, step, .. } = gap;
     let whole = match &gap.account {
@@ -318,7 +322,7 @@ fn gap_lines(gap: &Gap) -> String {
         gap.cost.rounds,
         units::duration(Duration::from_secs_f64(gap.cost.seconds.round()))
     ));
-    lines.into_iter().map(|line| escape::line(&cut(&line, COLUMNS)).into_owned() + "\n").collect()
+    lines
 }
 
 /// The waterfall: what each change multiplies the rate by, until what is left.
@@ -719,8 +723,8 @@ point-query: b relative to a                             0.741 [0.733, 0.748]
         let all = Gap { steps: vec![step("scan", account), step("<q7>", None)], ..gap() };
         let text = gap_text(&all, None);
         for expected in [
-            "b / a", "0.741 [0.733, 0.748]", "1.221 [1.209, 1.234]", "1.005 [0.995, 1.015]",
-            "1.100 [1.089, 1.111]",
+            "gap: b relative to a.", "0.741 [0.733, 0.748]", "1.221 [1.209, 1.234]",
+            "1.005 [0.995, 1.015]", "1.100 [1.089, 1.111]",
         ] {
             let table = text.split_once("All steps").map_or("", |(_, table)| table);
             assert!(table.contains(expected), "{expected}: {text}");

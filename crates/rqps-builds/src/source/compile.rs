@@ -87,7 +87,7 @@ pub(crate) fn rebuild(
     let sources = std::mem::replace(&mut site.sources, place.scratch.join(NEXT));
     site.put_sources(origin, progress)?;
     let code = recipe.hash_of_code(&toolchain, &site.sources, progress)?;
-    site.renew(&sources, progress)?;
+    site.renew(&recipe, &sources, progress)?;
     site.sources = sources;
     site.run_all(&recipe.lines, &format!("building {origin}"), progress)?;
     let work = Compile { dbms, origin, place };
@@ -221,8 +221,14 @@ impl<'a> Site<'a> {
         Ok(())
     }
 
-    /// Gives the sources of the last build the state of those that were put beside them.
-    fn renew(&self, sources: &Path, progress: &mut Progress<'_>) -> Result<(), Reason> {
+    /// Gives the sources of the last build the state of those that were put beside them. It refuses
+    /// what make may not see: a changed Makefile or configure leaves objects with the old flags.
+    fn renew(
+        &self,
+        recipe: &Recipe,
+        sources: &Path,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), Reason> {
         let scratch = self.place.scratch;
         let (next, seen) = (&self.sources, scratch.join(SEEN));
         let below = |folder: &Path| -> Result<BTreeSet<PathBuf>, Reason> {
@@ -247,6 +253,10 @@ impl<'a> Site<'a> {
                     changed.push(file.clone());
                 }
             }
+        }
+        let mut others = changed.iter().chain(&gone).filter(|file| !recipe.is_followed(file));
+        if let Some(file) = others.next() {
+            return Err(Reason::Build(format!("{} changed", file.display())));
         }
         let all = if is_first { vec![PathBuf::from(".")] } else { Vec::new() };
         for (name, files) in [("all", all), ("changed", changed), ("gone", gone)] {

@@ -160,6 +160,12 @@ impl Recipe {
         self.lines.iter().chain(relink).chain(&self.script)
     }
 
+    /// True for a file whose change makes a build compile what depends on it, or matters to none.
+    pub(super) fn is_followed(&self, file: &Path) -> bool {
+        let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        C_ENDINGS.contains(&ending) || self.is_idle(&file.to_string_lossy())
+    }
+
     /// The hash of all that decides about the code of a build, but for patches, which are in the
     /// sources: not comments of C and C++, and not what no build depends on. `None` for a recipe of
     /// the user's, which may read comments.
