@@ -74,7 +74,7 @@ fn debug_builds(evidence: &Evidence) -> Vec<Caveat> {
     let said = records
         .filter_map(|record| Some((record.key.label.as_str(), record.debug_build.as_deref()?)));
     let of_target = |(label, words): (&str, &str)| {
-        Caveat::of(CaveatKind::DebugBuild, label, format!("built with assertions ({words})"))
+        Caveat::of(CaveatKind::DebugBuild, label, format!("built for debugging ({words})"))
     };
     said.collect::<BTreeSet<_>>().into_iter().map(of_target).collect()
 }

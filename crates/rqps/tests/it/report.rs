@@ -1912,7 +1912,7 @@ const CASES: &[Case] = &[
     }), "only 50 % of the requested rows inserted"),
     (Kind::DebugBuild, |runs| each_new_run(runs, |run|
         run.debug_build = Some("version 9.7.2-debug".into())),
-        "built with assertions (version 9.7.2-debug)"),
+        "built for debugging (version 9.7.2-debug)"),
     (Kind::DifferentServers, |runs| {
         set_durability(runs);
         each_new_run(runs, |run| run.target.source = BuildSource::Dsn("mysql://me@db/app".into()));
