@@ -56,7 +56,7 @@ const IMPORTED: &[&str] = &["crates/rqps/tests/data/import"];
 const DUMPED: &[&str] = &["crates/rqps/tests/data/dumps"];
 
 /// All targets.
-pub(crate) static ALL: [FuzzTarget; 49] = [
+pub(crate) static ALL: [FuzzTarget; 50] = [
     seeded("sql_lexer", texts::sql_lexer, DUMPED),
     seeded("sql_splitter", texts::sql_splitter, DUMPED),
     target("sql_references", texts::sql_references),
