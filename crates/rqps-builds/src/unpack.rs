@@ -11,6 +11,7 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufReader, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 
 use crate::client::{Progress, Reason};
 use rqps_dbms::spec::{Package, PackageFormat};
@@ -22,6 +23,10 @@ const MAX_BYTES: u64 = 16 << 30;
 const MAX_ENTRIES: u64 = 1_000_000;
 /// Longest path of an entry.
 const MAX_PATH: usize = 4000;
+/// Bytes before an entry: its head, and names and extensions that are too long for that.
+const HEADERS_MOST: u64 = 64 << 10;
+/// Memory to decompress, in KiB: the strongest preset of xz takes 65 MB.
+const XZ_MOST_KB: u32 = 256 << 10;
 /// Memory for one copy.
 const CHUNK: usize = 256 << 10;
 
@@ -144,7 +149,7 @@ fn unpack_jar_of_txz(
     let index = inner.ok_or_else(|| folder.damaged("it contains no .txz file"))?;
     let entry = archive.by_index(index).map_err(|error| folder.damaged(error))?;
     let reader = BufReader::with_capacity(CHUNK, entry);
-    let xz = lzma_rust2::XzReader::new(reader, true);
+    let xz = lzma_rust2::XzReader::new_mem_limit(reader, true, XZ_MOST_KB);
     unpack_tar(xz, folder, place, progress)
 }
 
@@ -154,12 +159,21 @@ fn unpack_tar(
     place: &TargetPath,
     progress: &mut Progress<'_>,
 ) -> Result<(), Reason> {
-    let mut archive = tar::Archive::new(reader);
-    for entry in archive.entries().map_err(|error| folder.damaged(error))? {
+    let left = Rc::new(Cell::new(0));
+    let mut archive = tar::Archive::new(Bounded { reader, left: Rc::clone(&left) });
+    let mut entries = archive.entries().map_err(|error| folder.damaged(error))?;
+    loop {
+        // The library keeps long names and extensions in memory, whatever their length.
+        left.set(HEADERS_MOST);
+        let Some(entry) = entries.next() else { return Ok(()) };
         let mut entry = entry.map_err(|error| folder.damaged(error))?;
+        left.set(u64::MAX);
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let path = folder.checked(&name)?;
-        let Some(path) = place(&path) else { continue };
+        let Some(path) = place(&path) else {
+            while folder.read(&mut entry, progress)? > 0 {}
+            continue;
+        };
         let link = entry.link_name().map_err(|error| folder.damaged(error))?;
         let link = link.map(|link| link.into_owned());
         match (entry.header().entry_type(), link) {
@@ -176,8 +190,26 @@ fn unpack_tar(
             (tar::EntryType::XGlobalHeader, _) => {}
             _ => return Err(folder.refused(&name, "is not a file, folder or link")),
         }
+        while folder.read(&mut entry, progress)? > 0 {}
     }
-    Ok(())
+}
+
+/// A stream that ends with an error where more is read of it than may be.
+struct Bounded<R> {
+    reader: R,
+    left: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.left.get()).unwrap_or(usize::MAX).min(to.len());
+        if most < to.len() && most == 0 {
+            return Err(io::Error::other("a path in it is too long"));
+        }
+        let read = self.reader.read(&mut to[..most])?;
+        self.left.set(self.left.get() - read as u64);
+        Ok(read)
+    }
 }
 
 fn open_zip(file: &Path, coordinates: &str) -> Result<zip::ZipArchive<BufReader<File>>, Reason> {
@@ -230,11 +262,30 @@ impl<'a> Folder<'a> {
     /// Unpacks a tar into the folder.
     pub(super) fn tar(
         &mut self,
-        reader: impl Read,
+        mut reader: impl Read,
         place: &TargetPath,
         progress: &mut Progress<'_>,
     ) -> Result<(), Reason> {
-        unpack_tar(reader, self, place, progress)
+        unpack_tar(&mut reader, self, place, progress)?;
+        // Zeros may follow the end of the archive.
+        while self.read(&mut reader, progress)? > 0 {}
+        Ok(())
+    }
+
+    /// Reads on, into the buffer; all that is read counts.
+    fn read(
+        &mut self,
+        reader: &mut dyn Read,
+        progress: &mut Progress<'_>,
+    ) -> Result<usize, Reason> {
+        let count = fill(reader, &mut self.buffer).map_err(|error| self.damaged(error))?;
+        self.bytes += count as u64;
+        if self.bytes > MAX_BYTES {
+            return Err(self.damaged("it is larger than 16 GiB unpacked"));
+        }
+        let megabytes = self.bytes / 1_000_000;
+        progress.tick(|| format!("unpacking {}: {megabytes} MB", self.coordinates))?;
+        Ok(count)
     }
 
     fn damaged(&self, said: impl std::fmt::Display) -> Reason {
@@ -301,7 +352,7 @@ impl<'a> Folder<'a> {
         let mut program = false;
         let mut first = true;
         loop {
-            let count = fill(reader, &mut self.buffer).map_err(|error| self.damaged(error))?;
+            let count = self.read(reader, progress)?;
             if first {
                 program = is_program(path, &self.buffer[..count]);
                 first = false;
@@ -310,12 +361,6 @@ impl<'a> Folder<'a> {
                 break;
             }
             file.write_all(&self.buffer[..count]).map_err(Reason::io("write", &target))?;
-            self.bytes += count as u64;
-            if self.bytes > MAX_BYTES {
-                return Err(self.damaged("it is larger than 16 GiB unpacked"));
-            }
-            let megabytes = self.bytes / 1_000_000;
-            progress.tick(|| format!("unpacking {}: {megabytes} MB", self.coordinates))?;
         }
         let mode = if mode & 0o111 != 0 || program { 0o755 } else { 0o644 };
         file.set_permissions(Permissions::from_mode(mode)).map_err(Reason::io("chmod", &target))
@@ -528,6 +573,22 @@ mod tests {
         assert!(!outer.path().join("evil").exists());
         let twice = [(FILE, "a", "x", 0o644), (FILE, "a", "y", 0o644)];
         assert!(unpack(&outer.path().join("twice"), &tar_of(&twice)).is_err());
+    }
+
+    #[test]
+    fn names_without_end_and_zeros_after_the_end_have_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let long = "a".repeat(80 << 10);
+        let entries = [(tar::EntryType::GNULongName, "././@LongLink", long.as_str(), 0o644)];
+        let error = unpack(&folder.path().join("root"), &tar_of(&entries)).unwrap_err();
+        assert!(error.to_string().contains("a path in it is too long"), "{error}");
+        let (mut say, stop) = (|_: Said<'_>| {}, AtomicBool::new(false));
+        let mut progress = Progress::new(&mut say, &stop);
+        let mut root = Folder::new(folder.path(), "a", Links::BelowRoot).unwrap();
+        let zeros = Cursor::new(tar_of(&[])).chain(io::repeat(0));
+        let place = |path: &Path| Some(path.to_owned());
+        let error = root.tar(zeros, &place, &mut progress).unwrap_err();
+        assert!(error.to_string().contains("larger than 16 GiB"), "{error}");
     }
 
     #[test]

@@ -293,6 +293,13 @@ pub struct Gathered {
     ended: Receiver<()>,
 }
 
+impl Gathered {
+    /// True if it has said more than is kept.
+    pub fn is_full(&self) -> bool {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).len() >= KEPT
+    }
+}
+
 /// Reads a pipe to its end on a thread of its own, so that the writer never blocks on it; keeps
 /// the beginning.
 pub fn gather(pipe: Option<impl Read + Send + 'static>) -> Option<Gathered> {

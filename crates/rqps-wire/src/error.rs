@@ -236,7 +236,7 @@ pub fn stop_with(flag: Arc<AtomicBool>) {
 }
 
 /// True once the user wants to stop.
-pub(super) fn is_stopped() -> bool {
+pub fn is_stopped() -> bool {
     STOP.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
 }
 

@@ -15,7 +15,7 @@ mod rsa;
 mod socket;
 mod tls;
 
-pub use error::{Canceller, WireError, stop_with};
+pub use error::{Canceller, WireError, is_stopped, stop_with};
 pub use rows::{LastRow, LastRows, Prepared, Reply, RowTexts, TextRows, Value, ValueType};
 
 /// Entries for the fuzz targets (`fuzz/`): readers of what servers send and of files with logins,

@@ -133,15 +133,7 @@ fn unpack_one(
     let mut child = client::start(&mut command, "dpkg", request.dbms)?;
     let errors = gather(child.stderr.take());
     let unpacked = match child.stdout.take() {
-        Some(mut tar) => {
-            let done = folder.tar(&mut tar, &place, progress);
-            // Zeros may follow the end of the archive.
-            done.and_then(|()| {
-                std::io::copy(&mut tar, &mut std::io::sink())
-                    .map(|_| ())
-                    .map_err(Reason::io("read", package))
-            })
-        }
+        Some(tar) => folder.tar(tar, &place, progress),
         None => Ok(()),
     };
     if unpacked.is_err() {

@@ -12,12 +12,13 @@ use std::os::unix::fs::{MetadataExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::client::{Reason, shortened};
+use crate::client::{Progress, Reason, shortened};
 use rqps_host::child::{self, ChildTask, Keeper};
-use rqps_host::command_output::{self, CommandOutput, gather, joined};
+use rqps_host::command_output::{self, CommandOutput, end_group, gather, joined};
 use rqps_host::user::{self, User};
 use rqps_host::{beneath, confinement};
 use rqps_model::{bounded, safe_path};
+use rqps_stats::parallel;
 
 /// No commit has more files, in bytes.
 const MAX_BYTES: u64 = 32 << 30;
@@ -123,7 +124,12 @@ impl<'a> Repository<'a> {
     }
 
     /// Puts the files of a commit into a folder.
-    pub(super) fn export(&self, commit: &str, into: &Path) -> Result<(), Reason> {
+    pub(super) fn export(
+        &self,
+        commit: &str,
+        into: &Path,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), Reason> {
         let mut child = self
             .command(&["archive", "--format=tar", commit])
             .stdin(Stdio::null())
@@ -131,20 +137,25 @@ impl<'a> Repository<'a> {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(missing)?;
-        let said = gather(child.stderr.take());
-        let unpacked = match child.stdout.take() {
-            Some(pipe) => {
-                // All files have the time of the commit, so none looks older than its source.
-                let mut archive = tar::Archive::new(pipe.take(MAX_BYTES));
-                let unpacked = archive.unpack(into);
-                // git pads the archive, and must be able to write all of it.
-                unpacked.and_then(|()| io::copy(&mut archive.into_inner(), &mut io::sink()))
-            }
-            None => Ok(0),
+        let (pipe, said) = (child.stdout.take(), gather(child.stderr.take()));
+        let unpack = || {
+            let Some(pipe) = pipe else { return Ok(0) };
+            // All files have the time of the commit, so none looks older than its source.
+            let mut archive = tar::Archive::new(pipe.take(MAX_BYTES));
+            let unpacked = archive.unpack(into);
+            // git pads the archive, and must be able to write all of it.
+            unpacked.and_then(|()| io::copy(&mut archive.into_inner(), &mut io::sink()))
         };
+        // A pipe in the place of an object has git wait for ever.
+        let unpacked = parallel::watched(unpack, || {
+            progress
+                .tick(|| "reading the sources".to_owned())
+                .inspect_err(|_| end_group(&mut child))
+        });
         let status = child.wait().map_err(Reason::io("wait for", "git"))?;
         confinement::end_left(child.id());
         let said = joined(said);
+        let unpacked = unpacked?;
         if !status.success() && !said.trim().is_empty() {
             return Err(self.failed("archive", &said));
         }

@@ -132,7 +132,7 @@ fn put(origin: &SourceOrigin, into: &Path, progress: &mut Progress<'_>) -> Resul
     let Some(commit) = &origin.commit else {
         return compile::copy_sources(&origin.folder, into, progress);
     };
-    repository(origin)?.export(commit, into)
+    repository(origin)?.export(commit, into, progress)
 }
 
 // The tree of sources that somebody works in.

@@ -20,6 +20,7 @@ use serde_json::Value;
 use crate::lab::client_hosts::DriverHosts;
 use crate::lab::driver_process::{BoundedLines, DriverChild, DriverLog};
 use rqps_driver::request::{DriverRequest, RequestBody};
+use rqps_host::beneath;
 use rqps_model::endpoint::{Address, Endpoint, ServerKey, Tls};
 
 /// A word of the rqps that runs servers to the one that starts drivers. It numbers the drivers.
@@ -115,7 +116,7 @@ impl DriverProxy {
         (input, output): (ChildStdin, ChildStdout),
         log: &Path,
     ) -> Result<DriverProxy> {
-        let rest = File::options().append(true).open(log);
+        let rest = beneath::to_append(log);
         let rest = rest.with_context(|| format!("open {}", log.display()))?;
         let line = Arc::new(BlockLine {
             hosts: Arc::clone(hosts),

@@ -6,8 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,8 +17,8 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 use crate::lab::progress::Progress;
 use rqps_host::child::{self, ChildTask};
-use rqps_host::command_output::{self, CommandOutput, end_group, gather, joined};
-use rqps_host::{host, user};
+use rqps_host::command_output::{self, CommandOutput, Gathered, end_group, gather, joined};
+use rqps_host::{beneath, host, user};
 use rqps_model::safe_path;
 use rqps_model::units::short_hash;
 use rqps_stats::parallel;
@@ -65,8 +64,12 @@ const ALIVE_SECONDS: u32 = 10;
 const CONNECT_SECONDS: u32 = 20;
 /// Time limit for a command that is no block: it may copy rqps over a slow line.
 const ANSWER: Duration = Duration::from_secs(1800);
+/// The same once the user stops rqps: enough to remove a folder there.
+const STOPPING: Duration = Duration::from_secs(5);
 /// Between two looks whether it has ended.
 const LOOK: Duration = Duration::from_millis(5);
+/// Bytes of what a host says while ssh connects.
+const SAID_MOST: u64 = 1 << 20;
 /// No log of a block is longer, in bytes.
 const LOG_MOST: u64 = 256 << 20;
 /// Exit code of ssh if the connection fails.
@@ -101,10 +104,13 @@ impl SshLink {
         command.arg("-o").arg(format!("ControlPersist={PERSIST_SECONDS}"));
         command.arg("--").arg(host).arg("true");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
-        let status = command.status().context("start ssh")?;
-        let text = fs::read_to_string(&said).unwrap_or_default();
+        let mut child = command.spawn().context("start ssh")?;
+        bound_files(&child)?;
+        let floods = || fs::metadata(&said).is_ok_and(|said| said.len() >= SAID_MOST);
+        let ended = link.ended(&mut child, &floods);
+        let text = beneath::beginning(&said, SAID_MOST).unwrap_or_default();
         fs::remove_file(&said).ok();
-        if status.success() { Ok(link) } else { Err(link.unreachable(text.trim())) }
+        if ended?.success() { Ok(link) } else { Err(link.unreachable(text.trim())) }
     }
 
     /// ssh to the host, without what it is to do there. It never asks a question. `master` is
@@ -181,18 +187,33 @@ impl SshLink {
             let content = content.to_vec();
             thread::spawn(move || input.write_all(&content).ok());
         }
-        let deadline = Instant::now() + ANSWER;
-        let status = loop {
-            match child.try_wait().context("wait for ssh")? {
-                Some(status) => break status,
-                None if Instant::now() > deadline => {
-                    end_group(&mut child);
-                    bail!("on {}: no end after {} s", self.host, ANSWER.as_secs());
-                }
-                None => thread::sleep(LOOK),
-            }
-        };
+        let floods = || [&output, &errors].into_iter().flatten().any(Gathered::is_full);
+        let status = self.ended(&mut child, &floods)?;
         self.said(CommandOutput { status, output: joined(output), errors: joined(errors) })
+    }
+
+    /// Waits for the end of a command that floods nobody and does not last for ever.
+    ///
+    /// # Errors
+    /// It does, and is ended.
+    pub(super) fn ended(&self, child: &mut Child, floods: &dyn Fn() -> bool) -> Result<ExitStatus> {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait().context("wait for ssh")? {
+                return Ok(status);
+            }
+            let patience = if rqps_wire::is_stopped() { STOPPING } else { ANSWER };
+            let why = if floods() {
+                "it says more than anybody reads".to_owned()
+            } else if begun.elapsed() > patience {
+                format!("no end after {} s", patience.as_secs())
+            } else {
+                thread::sleep(LOOK);
+                continue;
+            };
+            end_group(child);
+            bail!("on {}: {why}", self.host);
+        }
     }
 
     /// Starts a long command there; what it prints goes to `log`. It sees the end of its standard
@@ -234,24 +255,13 @@ impl SshLink {
     /// # Errors
     /// The host does not answer, sends something else than folders and files, or a file cannot be
     /// written.
-    pub(super) fn fetch(&self, folder: &str, to: &Path, stop: &AtomicBool) -> Result<()> {
+    pub(super) fn fetch(&self, folder: &str, to: &Path) -> Result<()> {
         let mut command = self.command(&format!("cd {} && tar -cf - .", shell_word(folder)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("start ssh")?;
         let errors = gather(child.stderr.take());
         let unpacked = match child.stdout.take() {
-            Some(stream) => {
-                let deadline = Instant::now() + ANSWER;
-                // Nobody waits for a host that sends a byte now and then.
-                let look = || {
-                    if stop.load(Ordering::Relaxed) || Instant::now() > deadline {
-                        end_group(&mut child);
-                    }
-                    Ok::<(), Infallible>(())
-                };
-                let unpack = || unpack(stream, to, OF_BLOCK);
-                parallel::watched(unpack, look).unwrap_or_else(|never| match never {})
-            }
+            Some(stream) => listened(&mut child, || unpack(stream, to, OF_BLOCK)),
             None => Err(anyhow!("no output")),
         };
         if unpacked.is_err() {
@@ -260,7 +270,7 @@ impl SshLink {
         }
         let what = || format!("unpack what {} sent to {}", self.host, to.display());
         unpacked.with_context(what)?;
-        let status = child.wait().context("wait for ssh")?;
+        let status = self.ended(&mut child, &|| errors.as_ref().is_some_and(Gathered::is_full))?;
         self.said(CommandOutput { status, output: String::new(), errors: joined(errors) }).map(drop)
     }
 
@@ -313,6 +323,19 @@ pub(super) fn bound_files(child: &Child) -> Result<()> {
         Ok(_) | Err(Errno::SRCH) => Ok(()),
         Err(error) => Err(error).context("bound the log of ssh"),
     }
+}
+
+/// Works on what a command says. One that goes on for ever is ended, as is one that does when the
+/// user stops rqps.
+pub(super) fn listened<T: Send>(child: &mut Child, work: impl FnOnce() -> T + Send) -> T {
+    let begun = Instant::now();
+    let look = || {
+        if rqps_wire::is_stopped() || begun.elapsed() > ANSWER {
+            end_group(child);
+        }
+        Ok::<(), Infallible>(())
+    };
+    parallel::watched(work, look).unwrap_or_else(|never| match never {})
 }
 
 /// Refuses a host that ssh would take for an option, or that has no plain name.

@@ -5,7 +5,6 @@
 //! `--server-host` the block asks over the same connection for drivers, which run elsewhere.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -28,7 +27,8 @@ use crate::lab::ssh::{
     self, CONNECTION_FAILED, PreparedHost, SocketFolder, SshLink, quoted, shell_word,
 };
 use crate::plan::{BlockSpec, Plan, step_files};
-use rqps_host::host;
+use rqps_host::command_output::{gather, joined};
+use rqps_host::{beneath, host};
 use rqps_model::host::HostsOfClients;
 use rqps_model::safe_path;
 
@@ -225,7 +225,7 @@ impl<'e> SshExecutor<'e> {
             .run(&format!("if [ -e {0}/block.json ]; then echo yes; fi", shell_word(&there)))?;
         if !has_report.trim().is_empty() {
             self.cells.own.remove_below(&partial)?;
-            host.prepared.link.fetch(&there, &partial, &self.options.stop)?;
+            host.prepared.link.fetch(&there, &partial)?;
             safe_path::rename(&partial, &cell.join(&busy.start)).context("name what came back")?;
         }
         host.prepared.link.run(&format!("rm -rf {}", shell_word(&busy.folder)))?;
@@ -376,7 +376,7 @@ fn start_block(
     let script = format!("rm -rf {quoted_folder} && mkdir -p {quoted_folder} && cat > {spec}");
     host.prepared.link.send(&script, cell.spec.print()?.as_bytes())?;
     // Several write to its end.
-    let words = safe_path::create_file(log).and_then(|_| File::options().append(true).open(log));
+    let words = safe_path::create_file(log).and_then(|_| beneath::to_append(log));
     let words = words.with_context(|| format!("make {}", log.display()))?;
     let program = &host.prepared.program;
     let out = shell_word(&format!("{folder}/{start}"));
@@ -465,25 +465,22 @@ fn check_reach(server: &PreparedHost, address: IpAddr, clients: &DriverHosts) ->
         server.link.talk(&format!("exec {} client-host --listen {at}", server.program));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().context("start ssh")?;
-    let input = child.stdin.take();
+    let (input, errors) = (child.stdin.take(), gather(child.stderr.take()));
     let mut said = String::new();
     if let Some(output) = child.stdout.take() {
-        BufReader::new(output.take(SAID_MOST)).read_line(&mut said).context("read from ssh")?;
+        let read = || BufReader::new(output.take(SAID_MOST)).read_line(&mut said);
+        ssh::listened(&mut child, read).context("read from ssh")?;
     }
     let reached = match said.trim().parse::<SocketAddr>() {
         Ok(at) => clients.check_reach(at),
         Err(_) => {
-            let mut why = String::new();
-            if let Some(errors) = child.stderr.take() {
-                errors.take(SAID_MOST).read_to_string(&mut why).context("read from ssh")?;
-            }
-            let why = why.trim().trim_start_matches("rqps: ").to_owned();
+            let why = joined(errors).trim().trim_start_matches("rqps: ").to_owned();
             let hint = ServersOn::ReachedHost.hint();
             Err(anyhow!("have servers listen at {address} on {name}: {why}\n{hint}"))
         }
     };
     // It listens until then.
     drop(input);
-    child.wait().context("wait for ssh")?;
+    server.link.ended(&mut child, &|| false)?;
     reached
 }

@@ -3,7 +3,11 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::program::{rqps_in, said, text, turn};
 
@@ -158,11 +162,17 @@ fn what_is_asked_for_its_version_is_nobody_and_knows_nothing() {
 /// A host that answers as any other, and sends back what this script makes of the results.
 fn hostile_host(folder: &Path, attack: &str) -> Output {
     let _turn = turn();
+    measuring_on(folder, "", attack).output().unwrap()
+}
+
+/// The same, not started. The host does something `first`.
+fn measuring_on(folder: &Path, first: &str, attack: &str) -> Command {
     let ssh = format!(
         "#!/bin/sh\n\
          export RQPS_HOST_LOCK={0}/lock-there\n\
          echo \"$@\" >> {0}/words\n\
          for word; do script=$word; done\n\
+         {first}\n\
          case $* in *' -O '*|*' -- evil true') exit 0;; esac\n\
          cd / && exec sh -c \"$script\"\n",
         folder.display()
@@ -177,7 +187,74 @@ fn hostile_host(folder: &Path, attack: &str) -> Output {
     ];
     let mut command = rqps_in(&words, folder);
     command.env("PATH", format!("{}:{path}", folder.join("programs").display()));
-    command.env("HOME", folder.join("there")).envs(SECRETS).output().unwrap()
+    command.env("HOME", folder.join("there")).envs(SECRETS);
+    command
+}
+
+/// Whoever waits for a host, or for git in somebody's repository, hears the first Ctrl-C.
+fn check_interrupt(mut command: Command, is_waiting: impl Fn(u32) -> bool) {
+    let mut rqps = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let is_so = |what: &mut dyn FnMut() -> bool| {
+        (0..900).any(|_| {
+            thread::sleep(Duration::from_millis(100));
+            what()
+        })
+    };
+    let id = rqps.id();
+    let waits = is_so(&mut || is_waiting(id));
+    let pid = Pid::from_raw(id.cast_signed()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    let ends = is_so(&mut || rqps.try_wait().unwrap().is_some());
+    rqps.kill().ok();
+    assert!(waits && ends, "{}", said(&rqps.wait_with_output().unwrap()));
+}
+
+#[test]
+fn a_host_that_floods_or_says_nothing_is_left() {
+    let _turn = turn();
+    for first in [
+        "case $* in *'-- evil true') exec yes >&2;; esac",
+        "case $script in *uname*) exec yes;; esac",
+        "case $script in *'tar -cf'*) sh -c \"$script\"; exec yes >&2;; esac",
+    ] {
+        let folder = open_folder();
+        fs::create_dir(folder.path().join("there")).unwrap();
+        let output = measuring_on(folder.path(), first, "tar -cf - .").output().unwrap();
+        assert!(!output.status.success(), "{first}");
+        assert!(said(&output).contains("more than anybody reads"), "{first}: {}", said(&output));
+    }
+    for at in ["case $* in *'-- evil true')", "case $script in *uname*)"] {
+        let folder = open_folder();
+        fs::create_dir(folder.path().join("there")).unwrap();
+        let asked = folder.path().join("asked");
+        let first = format!("{at} touch {}; exec sleep 900;; esac", asked.display());
+        check_interrupt(measuring_on(folder.path(), &first, ""), |_| asked.exists());
+    }
+}
+
+/// A pipe in the place of an object, for whose end git would wait for ever.
+#[test]
+fn a_repository_that_says_nothing_is_left() {
+    let folder = open_folder();
+    let repository = sources(folder.path());
+    git(&repository, &["init", "-q", "-b", "main", "."]);
+    git(&repository, &["add", "-A"]);
+    git(&repository, &["commit", "-q", "-m", "Import"]);
+    let object = repository.join(".git/objects/e6/9de29bb2d1d6434b8b29ae775ad8c2e48c5391");
+    fs::remove_file(&object).expect("the object of the empty file");
+    let mode = rustix::fs::Mode::from_raw_mode(0o644);
+    rustix::fs::mknodat(rustix::fs::CWD, &object, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let cache = folder.path().join("cache").display().to_string();
+    let words = ["get", "sqlite=src:sources@HEAD", "--cache", &cache];
+    let command = rqps_in(&words, folder.path());
+    check_interrupt(command, |pid| {
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let command = |pid| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        children
+            .unwrap_or_default()
+            .split_whitespace()
+            .any(|pid| text(&command(pid)).contains("archive"))
+    });
 }
 
 #[test]
