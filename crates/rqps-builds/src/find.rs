@@ -10,6 +10,7 @@ use crate::{debian, inspect, source};
 use rqps_dbms::spec::{
     self, BuildForm, DbmsSpec, LibraryForm, LibraryVersion, Machine, Origin, ServerForm,
 };
+use rqps_model::bounded;
 use rqps_model::build::{Build, BuildSource, Dbms, Manifest, Version};
 use rqps_wire::dsn;
 
@@ -360,7 +361,7 @@ fn library(
     if !metadata.is_file() || metadata.len() > form.bytes_max {
         return Err(not(form.example));
     }
-    let bytes = fs::read(real).map_err(Reason::io("read", real))?;
+    let bytes = bounded::bytes(real, form.bytes_max).map_err(Reason::io("read", real))?;
     if !bytes.starts_with(b"\x7fELF") || !contains(&bytes, form.symbol) {
         return Err(not(&format!("it is not a shared library with {}", form.api)));
     }

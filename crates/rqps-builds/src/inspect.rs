@@ -1,7 +1,6 @@
 //! Reads the version of a binary.
 
 use std::collections::{BTreeSet, HashSet};
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -137,7 +136,7 @@ pub(super) fn agrees(dbms: Dbms, asked: &Version, found: &Version) -> bool {
 /// are here, is asked by having it compile the script.
 pub(super) fn script_runs(root: &Path) -> Result<(), Reason> {
     let script = root.join("scripts/mysql_install_db");
-    let Ok(bytes) = std::fs::read(&script) else { return Ok(()) };
+    let Ok(bytes) = bounded::bytes(&script, bounded::WRITTEN_MAX) else { return Ok(()) };
     let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     if !String::from_utf8_lossy(first).contains("perl") {
         return Ok(());
@@ -261,7 +260,7 @@ type Section = SectionHeader64<LE>;
 /// The different strings of `.comment`, in order: one for each compiler that took part. Empty for
 /// another file, or one that contradicts itself.
 pub(super) fn elf_comments(path: &Path) -> io::Result<Vec<String>> {
-    Ok(comments_in(&ReadCache::new(File::open(path)?)).unwrap_or_default())
+    Ok(comments_in(&ReadCache::new(bounded::plain(path)?)).unwrap_or_default())
 }
 
 /// Names of the sections of single functions in an object file (`-ffunction-sections`), without

@@ -631,15 +631,8 @@ pub fn open_without_links(path: &Path) -> io::Result<File> {
         Err(Errno::NOSYS | Errno::PERM) => open(path)?,
         opened => checked(File::from(opened?), u64::MAX)?,
     };
-    let facts = file.metadata()?;
-    if facts.nlink() > 1 && rustix::process::geteuid().is_root() {
-        let owner = std::fs::metadata(path.parent().unwrap_or(path))?.uid();
-        if owner != 0 && owner != facts.uid() {
-            return Err(io::Error::other(format!(
-                "it belongs to user {}, has several names, and lies in a folder of user {owner}",
-                facts.uid()
-            )));
-        }
+    if rustix::process::geteuid().is_root() {
+        safe_path::check_names(&file, &File::open(path.parent().unwrap_or(path))?)?;
     }
     Ok(file)
 }

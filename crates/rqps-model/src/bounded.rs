@@ -2,10 +2,9 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use crate::units;
+use crate::{safe_path, units};
 
 /// Longest text that a person writes: plans, workloads, recipes, lists.
 pub const WRITTEN_MAX: u64 = 64 << 20;
@@ -19,15 +18,12 @@ pub const STATEMENT_MAX: u64 = 256 << 20;
 /// Longest file of certificates or of a key; those of all authorities of a system have .2 MB.
 pub const PEM_MAX: u64 = 16 << 20;
 
-/// O_NONBLOCK of Linux: without it, opening a pipe waits for somebody who writes into it.
-const NONBLOCK: i32 = 0o4000;
-
 /// Opens a file without waiting, whatever it is.
 ///
 /// # Errors
-/// It cannot be opened.
+/// It cannot be opened; for root, a link of another user leads there.
 pub fn open(path: &Path) -> io::Result<File> {
-    File::options().read(true).custom_flags(NONBLOCK).open(path)
+    safe_path::open_file(path)
 }
 
 /// Opens a plain file without waiting.

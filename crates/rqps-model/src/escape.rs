@@ -45,6 +45,11 @@ pub fn line(text: &str) -> Cow<'_, str> {
     without_commands(replaced(text, is_hidden, show))
 }
 
+/// The words of a reader, which quotes what it reads.
+pub fn fault(error: impl std::fmt::Display) -> String {
+    line(&error.to_string()).into_owned()
+}
+
 /// Text of a program that was given secrets, with `***` in their place. Shorter ones than three
 /// bytes are in every text.
 pub fn masked<'a>(text: &'a str, secrets: &[String]) -> Cow<'a, str> {

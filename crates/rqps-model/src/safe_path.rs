@@ -1,4 +1,4 @@
-//! Opens files and folders that rqps writes.
+//! Opens files and folders that rqps writes or reads.
 //!
 //! As root it follows no link of another user. Whoever may write to a folder of the path could swap
 //! what was looked at for a link, so each part is looked at through the descriptor that leads on.
@@ -58,14 +58,52 @@ pub fn create_file(path: &Path) -> io::Result<File> {
         #[expect(clippy::disallowed_methods, reason = "no root")]
         return File::create(path);
     }
-    let mut path = path.to_owned();
+    let (file, folder) = reached(path, OFlags::WRONLY | OFlags::CREATE)?;
+    emptied(file, folder.as_ref())
+}
+
+/// Opens a file to read it, without waiting, whatever it is.
+///
+/// # Errors
+/// As [`create_file`], but for root, a file of several names may belong to the owner of its folder.
+pub fn open_file(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    if !rustix::process::geteuid().is_root() {
+        return Ok(File::from(open(path, flags, Mode::empty())?));
+    }
+    if path.file_name().is_none() {
+        return folder(path);
+    }
+    let (file, folder) = reached(path, flags)?;
+    folder.map_or(Ok(()), |folder| check_names(&file, &folder))?;
+    Ok(file)
+}
+
+/// Refuses a file of several names in a folder of another user than its own: one of its names may
+/// be in a folder of root, and this one is the other user's.
+///
+/// # Errors
+/// That; the system refuses.
+pub fn check_names(file: &File, folder: &File) -> io::Result<()> {
+    let (facts, owner) = (file.metadata()?, folder.metadata()?.uid());
+    if facts.is_file() && facts.nlink() > 1 && owner != 0 && owner != facts.uid() {
+        return Err(io::Error::other(format!(
+            "it belongs to user {}, has several names, and lies in a folder of user {owner}",
+            facts.uid()
+        )));
+    }
+    Ok(())
+}
+
+/// The file at the end of a path for root, and the folder that holds it; none for one of /proc.
+fn reached(path: &Path, flags: OFlags) -> io::Result<(File, Option<File>)> {
+    let (mut path, flags) = (path.to_owned(), flags | OFlags::CLOEXEC);
     for _ in 0..LINKS_MOST {
         let (folder, name) = parent(&path)?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o666);
         // A link of /proc leads to an open file, not to a path.
         if fstatfs(&folder)?.f_type == PROC_SUPER_MAGIC {
-            return Ok(File::from(openat(&folder, name, flags | OFlags::TRUNC, mode)?));
+            return Ok((File::from(openat(&folder, name, flags, mode)?), None));
         }
         match openat(&folder, name, flags | OFlags::NOFOLLOW, mode) {
             Err(Errno::LOOP) => {
@@ -73,7 +111,7 @@ pub fn create_file(path: &Path) -> io::Result<File> {
                 check_link(&link, name)?;
                 path = path.with_file_name(target_of(&link)?);
             }
-            opened => return emptied(File::from(opened?), &folder),
+            opened => return Ok((File::from(opened?), Some(folder))),
         }
     }
     Err(Errno::LOOP.into())
@@ -157,10 +195,13 @@ pub fn real(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// The file without its content.
-fn emptied(file: File, folder: &File) -> io::Result<File> {
+fn emptied(file: File, folder: Option<&File>) -> io::Result<File> {
     let facts = file.metadata()?;
     if facts.is_file() {
-        if facts.nlink() > 1 && folder.metadata()?.uid() != 0 {
+        if let Some(folder) = folder
+            && facts.nlink() > 1
+            && folder.metadata()?.uid() != 0
+        {
             return Err(io::Error::other("it has another name elsewhere; remove it first"));
         }
         file.set_len(0)?;
@@ -265,6 +306,8 @@ mod tests {
             is(make_folder(&at("link/new/deep")));
             is(create_file(&at("link/file")));
             is(create_file(&at("out")));
+            is(open_file(&at("out")));
+            is(open_file(&at("link/file")));
             assert_eq!(at("victim/new/deep").exists(), is_followed);
             assert_eq!(fs::read(at("victim/file")).unwrap().is_empty(), is_followed);
         };
@@ -280,6 +323,7 @@ mod tests {
         lchown(at("theirs"), Some(1234), None).unwrap();
         fs::hard_link(at("victim/file"), at("theirs/hard")).unwrap();
         assert!(create_file(&at("theirs/hard")).is_err());
+        assert!(open_file(&at("theirs/hard")).is_err());
         assert_eq!(fs::read(at("victim/file")).unwrap(), b"mine");
         assert!(
             create_file(&at("theirs/new")).is_ok() && create_file(Path::new("/dev/null")).is_ok()
@@ -287,6 +331,7 @@ mod tests {
         let open = File::open(at("victim/file")).unwrap();
         let same = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&open));
         assert!(create_file(Path::new(&same)).is_ok(), "what /dev/stdout leads to");
+        assert!(open_file(Path::new(&same)).is_ok() && open_file(Path::new("..")).is_ok());
         symlink("loop", at("loop")).unwrap();
         assert!(create_file(&at("loop")).is_err());
         assert!(folder(&at("loop")).is_err() && folder(&at("victim/file")).is_err());

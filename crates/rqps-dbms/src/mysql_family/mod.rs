@@ -4,8 +4,8 @@ mod statements;
 
 pub(super) use self::statements::MysqlCalls;
 
+use std::mem;
 use std::path::{Path, PathBuf};
-use std::{fs, mem};
 
 use crate::control::{ControlPlane, DbmsError, Site};
 use crate::mysql_family::statements::{NO_REDO_LOG, WHILE_LOADING, change, restore};
@@ -13,6 +13,7 @@ use crate::server::{Server, socket};
 use crate::spec::Arrangement;
 use crate::sql_server::{ControlConnection, SettleLoad, SqlServer, connector};
 use rqps_host::process::{StopOrder, StopSignal};
+use rqps_model::bounded;
 use rqps_model::build::{Version, is_installed};
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{Address, Endpoint, Login};
@@ -409,8 +410,8 @@ fn bootstrap_statements(root: &Path, flavor: &Flavor) -> Result<String, DbmsErro
         });
         match found {
             Some(path) => {
-                let file =
-                    fs::read(&path).map_err(DbmsError::io(format!("read {}", path.display())))?;
+                let file = bounded::bytes(&path, bounded::WRITTEN_MAX)
+                    .map_err(DbmsError::io(format!("read {}", path.display())))?;
                 text.push_str(&String::from_utf8_lossy(&file));
                 text.push('\n');
             }
@@ -436,6 +437,8 @@ fn bootstrap_statements(root: &Path, flavor: &Flavor) -> Result<String, DbmsErro
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const FLAVOR: Flavor = Flavor {

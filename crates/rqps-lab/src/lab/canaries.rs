@@ -2,11 +2,10 @@
 //! only discard blocks; rates never do.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::lab::execution::{self, Execution};
@@ -19,7 +18,7 @@ use rqps_model::gate::{
 };
 use rqps_model::host::Session;
 use rqps_model::run::{BlockReport, RunKey, Status};
-use rqps_model::safe_path;
+use rqps_model::{bounded, escape, safe_path};
 use rqps_results::{ResultSet, entries, replace_whole};
 
 /// Readings before the first block: enough for a first median.
@@ -388,8 +387,8 @@ fn others(readings: &Path, node: &str) -> Result<Vec<Canary>> {
     let whole = paths.filter(|path| path.extension().is_some_and(|end| end == "json"));
     let read = |path: std::path::PathBuf| {
         let what = || format!("read {}", path.display());
-        let text = fs::read_to_string(&path).with_context(what)?;
-        serde_json::from_str(&text).with_context(what)
+        let text = bounded::text(&path, bounded::WRITTEN_MAX).with_context(what)?;
+        serde_json::from_str(&text).map_err(escape::fault).map_err(Error::msg).with_context(what)
     };
     whole.map(read).collect()
 }

@@ -225,7 +225,12 @@ fn open(content: &FileContent, path: &Path) -> Result<File, BundleError> {
         FileContent::Below(folder, path) => safe_path::folder(folder).and_then(|folder| {
             let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-            Ok(File::from(openat2(folder, path, flags, Mode::empty(), resolve)?))
+            let opened = openat2(&folder, path, flags, Mode::empty(), resolve)?;
+            let opened = File::from(opened);
+            if rustix::process::geteuid().is_root() {
+                safe_path::check_names(&opened, &folder)?;
+            }
+            Ok(opened)
         }),
         FileContent::Disk(_) | FileContent::Text(_) => bounded::open(path),
     };

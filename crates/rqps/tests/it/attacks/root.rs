@@ -598,3 +598,74 @@ fn root_works_in_no_cache_or_home_of_another_user() {
     let told = run(&["get", "rocksdb@9.9.3", "--cache", "cache"]);
     assert!(told.trim_end().ends_with("settings in , home in"), "{told}");
 }
+
+/// Files of another user, read as root: a link, or another name, of a file that only root may read.
+/// A server of theirs would get it as its first SQL, and a bundle would carry it away.
+#[test]
+fn root_reads_through_no_link_of_another_user() {
+    if !is_root("root_reads_through_no_link_of_another_user") {
+        return;
+    }
+    let scene = Scene::new();
+    let output = scene.compare(&["--out", "out"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let refused = |words: &[&str]| {
+        let output = scene.rqps(words);
+        let said = said(&output) + &program::text(&output.stdout);
+        assert!(!output.status.success() && !said.contains(CANARY), "{words:?}: {said}");
+        said
+    };
+    let link = |name: &str| {
+        fs::remove_file(scene.path(name)).ok();
+        symlink(scene.canary(), scene.path(name)).unwrap();
+        lchown(scene.path(name), Some(1234), None).unwrap();
+    };
+    for (name, words) in [
+        ("plan.toml", &["run", "plan.toml"][..]),
+        ("own.toml", &["plan", "sqlite", "--bench", "sql:own.toml"]),
+        ("own.sql", &["plan", "postgres://a@/b?host=/none", "--bench", "pgbench:own.sql"]),
+        ("out/plan.toml", &["run", "--resume", "out"]),
+        ("out/gate.json", &["report", "out"]),
+    ] {
+        let kept = fs::read(scene.path(name)).ok();
+        link(name);
+        let said = refused(words);
+        assert!(said.contains("which root does not follow"), "{name}: {said}");
+        fs::remove_file(scene.path(name)).unwrap();
+        drop(kept.map(|kept| fs::write(scene.path(name), kept)));
+    }
+    // Another name of it in their folder.
+    let log = scene.path("out/b01-1-a/driver.log");
+    fs::remove_file(&log).ok();
+    fs::hard_link(scene.canary(), &log).unwrap();
+    for folder in ["out", "out/b01-1-a"] {
+        chown(scene.path(folder), Some(1234), None).unwrap();
+    }
+    let said = refused(&["bundle", "out", "-o", "bundle.tar.gz"]);
+    assert!(said.contains("has several names"), "{said}");
+    fs::remove_file(log).unwrap();
+    // A server that writes down what it is told.
+    let (tree, told) = (scene.path("tree"), scene.path("told"));
+    fs::create_dir(&told).unwrap();
+    fs::set_permissions(&told, Permissions::from_mode(0o777)).unwrap();
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *ersion*) echo 'mariadbd  Ver 11.4.5-MariaDB'; exit;; esac\n\
+         cat >> {0}/all\nfor word; do cat \"${{word#*=}}\" >> {0}/all; done\n",
+        told.display()
+    );
+    fs::create_dir_all(tree.join("bin")).unwrap();
+    fs::create_dir_all(tree.join("share/english")).unwrap();
+    fs::write(tree.join("share/english/errmsg.sys"), "").unwrap();
+    fs::write(tree.join("share/mysql_system_tables_data.sql"), "").unwrap();
+    fs::write(tree.join("bin/mariadbd"), script).unwrap();
+    fs::set_permissions(tree.join("bin/mariadbd"), Permissions::from_mode(0o755)).unwrap();
+    link("tree/share/mysql_system_tables.sql");
+    let target = format!("mariadb={}", tree.display());
+    let words =
+        ["compare", &target, "--steps", "point-query", "--blocks", "1", "--canaries", "off"];
+    let said = refused(&[&words[..], &["--out", "served"]].concat());
+    assert!(said.contains("which root does not follow"), "{said}");
+    let all = fs::read_to_string(told.join("all")).unwrap_or_default();
+    assert!(!all.contains(CANARY), "{all}");
+    scene.check_canary();
+}
