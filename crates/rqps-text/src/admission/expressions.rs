@@ -382,7 +382,11 @@ impl<'a, 'r> Expressions<'a, 'r> {
         let first = self.statement.at;
         let name = self.statement.name()?;
         let is_call = self.statement.is_sign(b'(');
-        let is_type = follows(b":") || follows(b"AS") || !self.in_query;
+        // `dom '1'`, and RETURNING of JSON_VALUE and the like.
+        let is_of_text = self.statement.peek().is_some_and(|next| next.kind == TokenKind::Text);
+        let is_returned = follows(b"RETURNING") && self.frames.len() > 1;
+        let is_type =
+            follows(b":") || follows(b"AS") || is_of_text || is_returned || !self.in_query;
         if name.parts.len() > 1 && (is_call || is_type) && !self.statement.is_mysql() {
             let is_of_server = name.parts[0] == "pg_catalog" && name.parts.len() == 2;
             if !is_of_server && (is_call || !self.rules.is_place(&name)) {

@@ -386,7 +386,7 @@ fn a_name_of_a_load_means_nothing_else_on_the_server() {
     let failed = "SET transaction_timeout_of_later = 0;\nCOMMIT;\nINSERT INTO x VALUES (8);\n";
     let hidden = "/*!99999 CREATE TABLE x (id int) */;\n";
     let of_mariadb = "/*M! CREATE TABLE x (id int) */;\n";
-    let of_postgres: [&[&str]; 10] = [
+    let of_postgres: [&[&str]; 12] = [
         &["BEGIN;\nCREATE TABLE x (id int);\n", through, "INSERT INTO x VALUES (8);\n"],
         &[through, rolled_back, "INSERT INTO x VALUES (8);\n"],
         &[through, rolled_back, failed],
@@ -395,6 +395,8 @@ fn a_name_of_a_load_means_nothing_else_on_the_server() {
         &["INSERT INTO own VALUES (mod('x'::text));\n"],
         &["CREATE TABLE x (a audited);\nINSERT INTO x VALUES (8);\n"],
         &["INSERT INTO own SELECT 8::over_audited;\n"],
+        &["INSERT INTO own SELECT audited '8';\n"],
+        &["INSERT INTO own SELECT json_value('8', '$' RETURNING audited);\n"],
         &["INSERT INTO own VALUES ((('x'::text)::marked).a);\n"],
         &["INSERT INTO own SELECT (1).hash;\n"],
     ];
