@@ -10,6 +10,7 @@ use rqps_driver::workload::{Settings, bytes, choice, own_settings};
 use rqps_model::benchmark::{Group, OwnParameters, Phase, RateUnit, Step, StepTurns, Workload};
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
+use rqps_model::escape;
 use rqps_model::lua::{
     LuaDeclared, LuaOption, LuaRights, LuaScript, LuaShape, LuaWork, RandomType,
 };
@@ -232,8 +233,9 @@ fn script(name: &str, said: &CliContext<'_>, shape: &mut LuaShape) -> Result<Loo
     }
     let path = found(name)?;
     let told = (said.look)(&path, said.options.iter().any(|word| word == HELP))?;
-    let declared: LuaDeclared = serde_json::from_str(&told)
-        .map_err(|error| format!("read what {} declares: {error}", path.display()))?;
+    let declared: LuaDeclared = serde_json::from_str(&told).map_err(|error| {
+        format!("read what {} declares: {}", path.display(), escape::fault(error))
+    })?;
     for module in &declared.modules {
         let module = std::path::absolute(module).unwrap_or_else(|_| module.clone());
         shape.files.insert(module.display().to_string(), PinnedFile::default());

@@ -19,7 +19,7 @@ use rqps_model::benchmark::BenchmarkParameters;
 use rqps_model::gate::HostLog;
 use rqps_model::host::{Host, Tuning, fingerprint};
 use rqps_model::run::{Dataset, FORMAT, ReadSeconds, Run, RunRecord, StepRecord};
-use rqps_model::{bounded, units};
+use rqps_model::{bounded, escape, units};
 use rqps_stats::parallel;
 
 /// The folder in a result folder that holds the runs of its counting pass: a result set of its own.
@@ -478,7 +478,7 @@ impl ResultsError {
         let line = source.line();
         let shown = text.lines().nth(line.saturating_sub(1)).unwrap_or("").trim_start();
         let field = shown.strip_prefix('"').and_then(|rest| rest.split_once('"'));
-        ResultsError::malformed(path, line, field.map(|(name, _)| name), source.to_string())
+        ResultsError::malformed(path, line, field.map(|(name, _)| name), escape::fault(source))
     }
 
     /// A fault in a line of a file, from 1, or of the whole file: 0.

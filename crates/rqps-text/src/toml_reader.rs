@@ -7,6 +7,7 @@ use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue, Deserializer, Error as Fault};
 
+use rqps_model::escape;
 use rqps_model::sql_workload::TextPosition;
 
 /// Characters of the longest line that an error shows.
@@ -29,7 +30,7 @@ impl TomlError {
         let at = position(text, at.map_or(0, |span| span.start));
         let line = text.lines().nth(at.line as usize - 1).unwrap_or_default();
         let line = line.chars().take(SHOWN_MAX).collect();
-        TomlError { message: in_words(message), at, line }
+        TomlError { message: escape::line(&in_words(message)).into_owned(), at, line }
     }
 }
 

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{TokenKind, reading, tokens, words};
-use rqps_model::bounded;
 use rqps_model::dialect::Dialect;
+use rqps_model::{bounded, escape};
 
 /// The version of the format.
 pub const TRACE_VERSION: u32 = 1;
@@ -137,7 +137,7 @@ impl Trace {
                 (None, _) => TraceLine::Trace(read_head(&bytes).map_err(fault)?),
                 (_, Some(_)) => return Err(fault("something follows the line `end`".to_owned())),
                 _ => serde_json::from_slice(&bytes).map_err(|error| {
-                    fault(format!("it is no line of a trace: {error}\n{AGAIN}"))
+                    fault(format!("it is no line of a trace: {}\n{AGAIN}", escape::fault(error)))
                 })?,
             };
             match line {
@@ -334,7 +334,7 @@ fn read_head(bytes: &[u8]) -> Result<TraceHead, String> {
     struct Version {
         version: u32,
     }
-    let no_trace = |error| format!("it is no trace: {error}\n{AGAIN}");
+    let no_trace = |error| format!("it is no trace: {}\n{AGAIN}", escape::fault(error));
     let version = serde_json::from_slice::<Any>(bytes).map_err(no_trace)?.trace.version;
     if version != TRACE_VERSION {
         return Err(format!(

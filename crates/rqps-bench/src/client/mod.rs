@@ -20,6 +20,7 @@ use rqps_model::benchmark::{
 };
 use rqps_model::client::{ClientDeclared, ClientShape, ClientStep, ClientWork};
 use rqps_model::counted::StepCount;
+use rqps_model::escape;
 use rqps_model::sql_workload::PinnedFile;
 
 /// The row of `--bench client:PROGRAM`.
@@ -93,8 +94,9 @@ pub(super) fn take(workload: &mut Workload, said: &CliContext<'_>) -> Result<(),
         options.insert(key.to_owned(), value.to_owned());
     }
     let told = (said.look)(&program, false)?;
-    let declared = serde_json::from_str(&told)
-        .map_err(|error| format!("read what {} declares: {error}", program.display()))?;
+    let declared = serde_json::from_str(&told).map_err(|error| {
+        format!("read what {} declares: {}", program.display(), escape::fault(error))
+    })?;
     check_declared(&declared)?;
     if let Some(shape) = shape_of(workload) {
         *shape = ClientShape { program, options, declared, ..ClientShape::default() };

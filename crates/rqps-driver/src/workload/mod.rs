@@ -11,6 +11,7 @@ use rqps_model::benchmark::{
     BackgroundState, BenchmarkParameters, ClientCount, Group, Idle, OwnParameters, Pace, Phase,
     Placement, Step, Workload,
 };
+use rqps_model::escape;
 use rqps_model::units::{self, counted};
 
 /// The preset with this name or alias; `names` has the name of each, and its aliases.
@@ -143,7 +144,8 @@ impl Companions {
 pub enum SelectError {
     /// No step has such a name.
     #[error(
-        "choose steps: no step matches `{glob}`; {known}\nhint: `rqps plan` with the same words lists all steps"
+        "choose steps: no step matches `{}`; {known}\nhint: `rqps plan` with the same words lists all steps",
+        escape::line(.glob)
     )]
     NoMatch {
         /// The pattern.
@@ -152,7 +154,10 @@ pub enum SelectError {
         known: String,
     },
     /// A `[` without its `]`, or an empty pattern.
-    #[error("choose steps: invalid pattern `{glob}`: {why}; use names with *, ? and [abc]")]
+    #[error(
+        "choose steps: invalid pattern `{}`: {why}; use names with *, ? and [abc]",
+        escape::line(.glob)
+    )]
     Malformed {
         /// The pattern.
         glob: String,
@@ -160,7 +165,10 @@ pub enum SelectError {
         why: &'static str,
     },
     /// The patterns exclude every step that they include.
-    #[error("choose steps: `{globs}` excludes every step; remove a pattern that begins with `!`")]
+    #[error(
+        "choose steps: `{}` excludes every step; remove a pattern that begins with `!`",
+        escape::line(.globs)
+    )]
     NothingLeft {
         /// All patterns.
         globs: String,

@@ -195,7 +195,8 @@ impl<H: ScriptHost> LuaState<H> {
 
     /// The error on top as text, with the limit that it may be about.
     fn fault(&self) -> String {
-        let said = self.text();
+        // A line that the script begins could pass for one of rqps.
+        let said = self.text().replace('\n', " ");
         if said.ends_with(NO_MEMORY) {
             let HeapLimit { bytes, hint } = &self.limit;
             format!("{said}: a state of a script may take {} MiB{hint}", bytes >> 20)

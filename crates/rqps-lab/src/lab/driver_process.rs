@@ -189,9 +189,9 @@ impl DriverProcess {
         match (self.messages.recv_timeout(wait), &mut self.carrier) {
             (Ok(line), _) => {
                 let line = line?;
-                let event = event_of(&line, &self.secrets).map(Some);
-                event.with_context(|| {
-                    format!("understand `{}`", escape::masked(&line, &self.secrets))
+                event_of(&line, &self.secrets).map(Some).map_err(|error| {
+                    let (said, why) = (escape::masked(&line, &self.secrets), escape::fault(error));
+                    anyhow!("understand `{said}`: {why}")
                 })
             }
             (Err(RecvTimeoutError::Timeout), _) => Ok(None),

@@ -15,8 +15,8 @@ use rqps_model::build::{self, Config, Manifest, Target};
 use rqps_model::datagen::rng::Rng;
 use rqps_model::gate::CanaryReference;
 use rqps_model::run::BLOCK_FORMAT;
-use rqps_model::units;
 use rqps_model::verdict::LookSchedule;
+use rqps_model::{escape, units};
 
 /// Blocks of a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -215,7 +215,7 @@ pub struct TargetSlot {
 #[derive(Debug, Error)]
 pub enum SpecError {
     /// No JSON, or a field is missing or of another type.
-    #[error("read the block specification: {0}")]
+    #[error("read the block specification: {}", escape::fault(.0))]
     Syntax(#[from] serde_json::Error),
     /// It has something that only another version of rqps knows.
     #[error(

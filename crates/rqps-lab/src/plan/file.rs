@@ -175,7 +175,15 @@ fn is_yes(value: &bool) -> bool {
 /// # Errors
 /// See [`PlanError`]; each names the field or the word.
 pub fn parse(text: &str) -> Result<Plan, PlanError> {
-    Plan::build(draft(text)?)
+    Plan::build(draft(text)?).map_err(quoting)
+}
+
+/// An error that quotes a plan, which may be a stranger's: on one line.
+fn quoting(error: PlanError) -> PlanError {
+    match error {
+        PlanError::Syntax(_) | PlanError::TooLong(_) => error,
+        other => PlanError::Value(other.to_string().replace('\n', " ")),
+    }
 }
 
 /// Reads a plan file that is to be changed before it is checked.
@@ -183,6 +191,10 @@ pub fn parse(text: &str) -> Result<Plan, PlanError> {
 /// # Errors
 /// Text that is no plan file; a word of a target; another benchmark than that of the workload.
 pub fn draft(text: &str) -> Result<PlanDraft, PlanError> {
+    read(text).map_err(quoting)
+}
+
+fn read(text: &str) -> Result<PlanDraft, PlanError> {
     let bytes = text.len() as u64;
     if bytes > PLAN_BYTES_MAX {
         return Err(PlanError::TooLong(bytes));

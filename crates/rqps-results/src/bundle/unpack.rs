@@ -12,7 +12,7 @@ use tar::{Archive, Entry};
 use super::{
     BUNDLE_FORMAT, BundleError, BundleHead, BundledFile, FOLDERS, LIST, ROOT, Summed, path_fault,
 };
-use rqps_model::{bounded, safe_path, units};
+use rqps_model::{bounded, escape, safe_path, units};
 
 /// The list of a bundle is not longer than this; what claims to be is no bundle.
 const LIST_BYTES_MAX: u64 = 4 << 20;
@@ -240,14 +240,14 @@ fn read_list(path: &Path, mut entry: Entry<'_, Stream>) -> Result<BundleHead, Bu
     entry
         .read_to_string(&mut text)
         .map_err(|error| damaged(format!("{LIST} cannot be read to its end ({error})")))?;
-    let version: Version =
-        serde_json::from_str(&text).map_err(|error| damaged(format!("{LIST}: {error}")))?;
+    let version: Version = serde_json::from_str(&text)
+        .map_err(|error| damaged(format!("{LIST}: {}", escape::fault(error))))?;
     if version.format > BUNDLE_FORMAT {
         let (path, found) = (path.to_owned(), version.format);
         return Err(BundleError::Newer(path, found, BUNDLE_FORMAT));
     }
-    let head: BundleHead =
-        serde_json::from_str(&text).map_err(|error| damaged(format!("{LIST}: {error}")))?;
+    let head: BundleHead = serde_json::from_str(&text)
+        .map_err(|error| damaged(format!("{LIST}: {}", escape::fault(error))))?;
     for file in &head.files {
         let elsewhere = !FOLDERS.iter().any(|folder| file.path.starts_with(folder));
         let is_long =

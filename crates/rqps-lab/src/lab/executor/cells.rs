@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::lab::ssh;
 use crate::plan::BlockSpec;
@@ -18,8 +19,8 @@ use rqps_host::beneath::{self, Folder, REMOVALS};
 use rqps_host::lock::{Lock, LockError, MarkKey, OwnFolder};
 use rqps_host::user;
 use rqps_model::run::{BLOCK_FORMAT, BlockReport, RunKey};
-use rqps_model::safe_path;
 use rqps_model::units::{self, short_hash};
+use rqps_model::{escape, safe_path};
 use rqps_results::{ResultSet, replace_whole};
 
 /// The folder of all cells, in the result folder. Readers of results pass it over.
@@ -217,6 +218,11 @@ fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir())
 }
 
+/// What another host wrote.
+fn read_json<T: DeserializeOwned>(text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(|error| anyhow!(escape::fault(error)))
+}
+
 /// The report in a folder that was taken in; `None` if it is of another block.
 ///
 /// # Errors
@@ -224,8 +230,7 @@ fn is_folder(path: &Path) -> bool {
 fn checked_report(cell: &Cell, taken: &Path) -> Result<Option<BlockReport>> {
     let file = taken.join(REPORT);
     let what = || format!("read {}", file.display());
-    let report: BlockReport =
-        serde_json::from_str(&ssh::text(&file, REPORT_MOST)?).with_context(what)?;
+    let report: BlockReport = read_json(&ssh::text(&file, REPORT_MOST)?).with_context(what)?;
     if report.format > BLOCK_FORMAT {
         bail!("{}: a newer rqps wrote it", what());
     }
@@ -244,8 +249,7 @@ fn checked_report(cell: &Cell, taken: &Path) -> Result<Option<BlockReport>> {
         let record = taken.join(run.key.folder()).join("run.json");
         if record.exists() {
             let text = ssh::text(&record, REPORT_MOST)?;
-            let found: OfRun =
-                serde_json::from_str(&text).with_context(|| record.display().to_string())?;
+            let found: OfRun = read_json(&text).with_context(|| record.display().to_string())?;
             if found.key != run.key {
                 bail!("read {}: it is of another run", record.display());
             }
@@ -364,7 +368,7 @@ fn make_folder_of_user(work: &Path) -> Result<()> {
         .and_then(|_| user::check_entries(work).map_err(io::Error::other))
         .and_then(|()| Folder::open(work)?.make_or_find(name, 0o711).map(drop));
     made.map_err(|error| {
-        anyhow::anyhow!(
+        anyhow!(
             "keep data in {}: make {}: {error}\nhint: name a folder with --work that you may write \
              to on each host",
             work.display(),

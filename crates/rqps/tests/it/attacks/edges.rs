@@ -182,6 +182,49 @@ fn names_in_results_are_text_in_every_form() {
     is_tame(&guarded);
 }
 
+/// Whoever reads a file quotes it in errors: nothing of it begins a line there.
+#[test]
+fn a_file_that_is_quoted_begins_no_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    let run = |words: &[&str], code: i32| {
+        let output = rqps_in(words, folder.path()).output().unwrap();
+        let said = said(&output);
+        is_tame(&said);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {said}");
+        assert!(said.contains("curl evil.test"), "{words:?}: {said}");
+    };
+    let nasty = serde_json::Value::from(NASTY).to_string();
+    let plan = rqps_in(&["plan", "fake@1", "--steps", "scan"], folder.path()).output().unwrap();
+    let plan = text(&plan.stdout);
+    for (from, to) in [
+        ("[\"fake@1\"]", format!("[{nasty}]")),
+        ("[\"scan\"]", format!("[{nasty}]")),
+        ("benchmark = \"sysbench\"", format!("benchmark = {nasty}")),
+        ("seed = \"1\"", format!("seed = {nasty}")),
+        ("order = ", format!("{nasty} = 1\norder = ")),
+        ("pace = \"closed\"", format!("pace = {nasty}")),
+    ] {
+        assert!(plan.contains(from), "{from}: {plan}");
+        write("plan.toml", &plan.replacen(from, &to, 1));
+        run(&["run", "plan.toml"], 2);
+    }
+    write("own.toml", &format!("{nasty} = 1\n"));
+    run(&["plan", "sqlite", "--bench", "sql:own.toml"], 2);
+    write("spec.json", &format!("{{\"format\":{nasty}}}"));
+    run(&["block", "spec.json", "--out", "out"], 2);
+    write("own.lua", &format!("error({nasty})\n").replace("\\u001b", "").replace("\\u009b", ""));
+    let output = rqps_in(&["plan", "mysql://a@h/d", "--bench", "lua:own.lua"], folder.path());
+    is_tame(&said(&{ output }.output().unwrap()));
+    // A record of results, with a word that nobody knows.
+    let results = results("point-query");
+    let record = results.path().join("gate.json");
+    fs::write(&record, format!("{{\"format\":1,\"canaries\":{nasty}}}")).unwrap();
+    let output = rqps_in(&["report", "."], results.path()).output().unwrap();
+    is_tame(&said(&output));
+    assert!(said(&output).contains("curl evil.test"), "{}", said(&output));
+}
+
 #[test]
 fn no_name_of_a_table_becomes_a_part_of_a_draft() {
     let folder = tempfile::tempdir().unwrap();
