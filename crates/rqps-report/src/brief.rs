@@ -27,7 +27,7 @@ const LINES: usize = 20;
 const ROWS: usize = 10;
 const ROWS_LEAST: usize = 6;
 /// The most caveats.
-const CAVEATS: usize = 3;
+pub(super) const CAVEATS: usize = 3;
 
 /// Where the answer appears.
 #[derive(Clone, Copy, Debug)]
@@ -144,7 +144,10 @@ fn number_of(change: TotalChange, rows: &[Row]) -> Option<String> {
 
 /// Caveats that may overturn a verdict, the gravest first, one line for each kind; and the number
 /// of all kinds. What a line on undecided steps tells is not told again.
-fn decisive(comparison: &Comparison, is_told: bool) -> (Vec<(CaveatKind, String)>, usize) {
+pub(super) fn decisive(
+    comparison: &Comparison,
+    is_told: bool,
+) -> (Vec<(CaveatKind, String)>, usize) {
     let mut kinds: Vec<(CaveatKind, Vec<&Caveat>)> = Vec::new();
     let told = [CaveatKind::ForeignLoad, CaveatKind::TooFewBlocks];
     let shown = comparison.caveats.iter().filter(|it| !is_told || !told.contains(&it.kind));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::document::{Block, Cell, Column, Digits, Document, Fold, Section, Table, overview};
 use super::tables::{self, Extent, absolute};
 use super::timeline::{self, SecondsOf};
-use super::{blocks, clients, counted, explain, facts, families, history, verdicts};
+use super::{blocks, brief, clients, counted, explain, facts, families, history, verdicts};
 use rqps_analysis::caveat::CaveatKind;
 use rqps_analysis::comparison::{StepComparison, TargetResult};
 use rqps_analysis::counted::is_counted;
@@ -221,6 +221,8 @@ impl Sections {
 
 /// Reports with at most this many targets name each one.
 const LISTED_MAX: usize = 5;
+/// Steps whose causes stand before all details.
+const EXPLAINED_MOST: usize = 3;
 
 /// Builds the report. `seconds` returns the rows of each step; it runs on all CPUs.
 pub(super) fn page_document(
@@ -238,6 +240,7 @@ pub(super) fn page_document(
         Some(heat) => sections.push(Section::new("overview", "Overview", vec![Block::Heat(heat)])),
         None => sections.push(tables::rates(comparison)),
     }
+    sections.extend(worst(comparison));
     sections.extend(history::of_report(comparison, Metric::Rate));
     sections.extend(groups(comparison));
     sections.extend(families::section(comparison));
@@ -262,6 +265,21 @@ pub(super) fn page_document(
     Document { title: title(comparison), sections }
 }
 
+/// What went with the largest losses.
+fn worst(comparison: &Comparison) -> Option<Section> {
+    let lost = |step: &&StepComparison| {
+        let rates = step.targets.iter().filter_map(|target| target.judgement(Metric::Rate));
+        rates.into_iter().any(|rate| matches!(rate.verdict, Verdict::Slower | Verdict::SlowerSmall))
+    };
+    let steps = timeline::by_loss(comparison.steps.iter().filter(lost)).into_iter();
+    let blocks: Vec<Block> = steps
+        .take(EXPLAINED_MOST)
+        .filter_map(|step| Some([Block::Paragraph(step.name.clone()), why(step)?]))
+        .flatten()
+        .collect();
+    (!blocks.is_empty()).then(|| Section::new("why", "Why the worst may have lost", blocks))
+}
+
 /// The summary: a sentence, and for each target the number of steps per verdict.
 fn verdict(comparison: &Comparison) -> Section {
     let summary = &comparison.summary;
@@ -271,6 +289,12 @@ fn verdict(comparison: &Comparison) -> Section {
     }
     let sentences = [&summary.about, &summary.limit].into_iter().filter(|it| !it.is_empty());
     blocks.extend(sentences.map(|sentence| Block::Paragraph(sentence.clone())));
+    let (decisive, _) = brief::decisive(comparison, false);
+    let quiet = decisive.into_iter().filter(|(kind, _)| !kind.is_loud()).take(brief::CAVEATS);
+    let quiet: Vec<String> = quiet.map(|(_, line)| line).collect();
+    if !quiet.is_empty() {
+        blocks.push(Block::List(quiet));
+    }
     if summary.targets.len() > 1 {
         let mut columns = vec![Column::words("target"), Column::numbers("geomean rQPS")];
         columns.extend(Verdict::ALL.map(|verdict| Column::numbers(verdict.name())));

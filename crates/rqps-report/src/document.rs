@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::stacks::Flame;
+use super::timeline;
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::TargetResult;
 use rqps_analysis::measurement::rate_unit;
@@ -687,7 +688,7 @@ pub(super) fn overview(comparison: &Comparison) -> Option<Heat> {
         return None;
     }
     let metrics = shown_metrics(comparison);
-    let steps = comparison.steps.iter().map(|step| HeatRow {
+    let steps = timeline::by_loss(&comparison.steps).into_iter().map(|step| HeatRow {
         name: step.name.clone(),
         group: step.group.name(),
         unit: rate_unit(step.rate),

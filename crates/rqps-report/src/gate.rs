@@ -62,6 +62,12 @@ fn line(finding: &Finding) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
 }
 
+/// What made the gate fail, the worst first, as one line each.
+pub fn regressions(assessment: &Assessment) -> Vec<String> {
+    let failing = assessment.findings.iter().filter(|it| it.level == Level::Regression);
+    failing.map(|finding| escape::line(&line(finding)).into_owned()).collect()
+}
+
 /// The result in one line.
 fn whole(assessment: &Assessment, exit: u8) -> String {
     let ending = match assessment.ending {

@@ -251,14 +251,22 @@ fn is_shared(step: &StepComparison) -> bool {
     carried_out.next().unwrap_or(false) && carried_out.any(|it| it)
 }
 
-/// One forest plot of all these steps, the largest loss first; `None` without a ratio.
-pub(crate) fn forest(comparison: &Comparison, mut steps: Vec<&StepComparison>) -> Option<Chart> {
+/// The steps, that with the largest loss of any target first; those without a ratio last.
+pub(crate) fn by_loss<'a>(
+    steps: impl IntoIterator<Item = &'a StepComparison>,
+) -> Vec<&'a StepComparison> {
     let worst = |step: &StepComparison| {
         let ratios = step.targets.iter().filter_map(|target| target.comparable(Metric::Rate));
         ratios.map(|relative| relative.ratio).fold(f64::INFINITY, f64::min)
     };
-    steps.retain(|step| is_shared(step));
+    let mut steps: Vec<&StepComparison> = steps.into_iter().collect();
     steps.sort_by(|a, b| worst(a).total_cmp(&worst(b)));
+    steps
+}
+
+/// One forest plot of all these steps, the largest loss first; `None` without a ratio.
+pub(crate) fn forest(comparison: &Comparison, steps: Vec<&StepComparison>) -> Option<Chart> {
+    let steps = by_loss(steps.into_iter().filter(|step| is_shared(step)));
     let title = format!("Rate relative to {}", comparison.baseline);
     chart(comparison, "steps", &steps).map(|chart| Chart { title, ..chart })
 }

@@ -131,7 +131,10 @@ fn compiler_of(manifest: &Manifest) -> Option<String> {
 /// The name and the version of a compiler; the text itself where it has another form.
 fn short_compiler(text: &str) -> String {
     let lower = text.to_lowercase();
-    let name = ["clang", "gcc", "icc", "msvc"].into_iter().find(|name| lower.contains(name));
+    // A `cc` that is none of these calls itself by their name.
+    let is_cc = lower.starts_with("cc (").then_some("gcc");
+    let names = ["clang", "gcc", "icc", "msvc"];
+    let name = names.into_iter().find(|name| lower.contains(name)).or(is_cc);
     // The version follows the brackets of who packaged it.
     let rest = text.split_once(')').map_or(text, |(_, rest)| rest);
     let is_version = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
@@ -486,6 +489,7 @@ mod tests {
         };
         check("GCC: (Ubuntu 7.5.0-3ubuntu1~18.04) 7.5.0", "gcc 7.5.0");
         check("gcc (Debian 12.2.0-14+deb12u1) 12.2.0", "gcc 12.2.0");
+        check("cc (Debian 12.2.0-14+deb12u1) 12.2.0 -O2 -g, patch 1f.patch", "gcc 12.2.0");
         check("GCC: (GNU) 8.5.0 20210514 (Red Hat 8.5.0-4)", "gcc 8.5.0");
         check("Debian clang version 14.0.6", "clang 14.0.6");
         check("GCC 4.4.7", "gcc 4.4.7");

@@ -5,11 +5,14 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
 use crate::lab::client_hosts::ClientHosts;
 use crate::lab::driver_proxy::ClientLine;
+use crate::lab::progress::Progress;
 use crate::plan::{Interleave, Plan};
 use rqps_dbms::UserConfigs;
 use rqps_host::affinity::Spinner;
@@ -60,6 +63,8 @@ pub struct ExecutionOptions {
     pub debug_folders: Vec<PathBuf>,
     /// The lock that keeps a second rqps from measuring on this host.
     pub host_lock: HostLock,
+    /// How long to wait for one that measures.
+    pub wait: Duration,
     /// The key of the marks on folders that rqps makes and removes.
     pub mark_key: MarkKey,
     /// Configuration file of ssh to client hosts instead of the user's.
@@ -225,6 +230,8 @@ pub(super) fn killed(group: Option<&MemoryGroup>) -> Option<String> {
 const ELSEWHERE: &str = "/var/tmp";
 /// The place for everyone: the parent of folders of sockets, with a short path, and of claims.
 const FOR_EVERYONE: &str = "/tmp";
+/// Time between two looks at whether the host is free.
+const LOOK_AT_HOST: Duration = Duration::from_millis(500);
 /// A folder that only root can make.
 const OF_ROOT: &str = "/run/rqps";
 /// All may pass through the folders of targets: servers run as another user.
@@ -279,6 +286,20 @@ fn doing(results: &Path) -> String {
     format!("rqps, results in {}", results.display())
 }
 
+/// Waits until no other program measures here, as long as the user allows.
+pub(super) fn wait_for_host(options: &ExecutionOptions, progress: &mut Progress<'_>) {
+    let begun = Instant::now();
+    while begun.elapsed() < options.wait && !options.stop.load(Ordering::Relaxed) {
+        match options.host_lock.hold(&doing(&options.out)) {
+            Err(LockError::Held { .. } | LockError::Claimed { .. }) => {}
+            // Whoever takes the host tells all else.
+            Ok(_) | Err(LockError::Io { .. }) => return,
+        }
+        progress.doing("", "waiting for another rqps that measures on this host", None);
+        thread::sleep(LOOK_AT_HOST);
+    }
+}
+
 /// Takes this host for a program that measures.
 ///
 /// # Errors
@@ -288,7 +309,7 @@ pub(super) fn lock_host(results: &Path, host: &HostLock) -> Result<HeldHost> {
         let why = match error {
             LockError::Held { .. } => {
                 ": another rqps is measuring here, and each would disturb the other; wait for it \
-                 or stop it"
+                 (--wait 30m), or stop it"
             }
             LockError::Claimed { .. } => {
                 ": another user says that he measures here, and each would disturb the other; wait \

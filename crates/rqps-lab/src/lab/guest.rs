@@ -304,6 +304,7 @@ mod tests {
             perf: None,
             debug_folders: Vec::new(),
             host_lock: crate::lab::HostLock::default(),
+            wait: Default::default(),
             mark_key: rqps_host::lock::MarkKey::open(None).unwrap(),
             ssh_config: None,
             client_line: None,

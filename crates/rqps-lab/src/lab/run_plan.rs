@@ -311,6 +311,7 @@ fn look_ahead(
     let search = prepare::Search::begin((options, memory_bytes), slots, progress)?;
     execution::check_together(plan, memory_bytes)?;
     execution::try_out(plan)?;
+    execution::wait_for_host(options, progress);
     let reservation = Reservation::new(out, &options.host_lock, run_as)?;
     let mut files = guest::check_far(options)?;
     guest::survey(options, progress)?;

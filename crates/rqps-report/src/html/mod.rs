@@ -274,9 +274,9 @@ fn push_navigation(html: &mut String, sections: &[Section], ids: &[String], fram
 }
 
 /// Sections that are rarely read: closed until somebody wants them.
-const ASIDES: [&str; 10] = [
-    "host", "turns", "method", "efficiency", "other-metrics", "how-to-read", "details", "runs",
-    "settings", "server-settings",
+const ASIDES: [&str; 17] = [
+    "groups", "verdicts", "plans", "load", "caveats", "blocks", "facts", "host", "turns", "method",
+    "efficiency", "other-metrics", "how-to-read", "details", "runs", "settings", "server-settings",
 ];
 
 fn push_section(html: &mut String, section: &Section, id: &str, writer: &mut Writer) {

@@ -628,6 +628,10 @@ pub(super) struct Folders {
     /// Measure although the estimate says that the disk is too small
     #[arg(long)]
     pub yes_disk: bool,
+    /// Wait so long for another rqps that measures on this host, such as 30m [default: refuse]
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s")]
+    #[arg(hide_default_value = true)]
+    pub wait: Duration,
     /// Folder of debug files by build id (DIR/.build-id/ab/cdef.debug): names of functions of
     /// stripped builds in counts; repeatable
     #[arg(long = "debug-dir", value_name = "DIR")]

@@ -89,6 +89,7 @@ fn options(
         configs: consent.configs,
         accepted: consent.accepted,
         ignores_space: said.yes_disk,
+        wait: said.wait,
         work: said.work.clone(),
         debug_folders: folders::debug(&said.debug)?,
         ..execution_options(plan, out.to_owned())?

@@ -28,6 +28,7 @@ use rqps_model::build::{Build, BuildSource, Dbms, Target};
 use rqps_model::datagen::rng::Rng;
 use rqps_model::metric::Metric;
 use rqps_model::{escape, safe_path};
+use rqps_report::gate::regressions;
 use rqps_results as results;
 
 /// The version of the JSON form.
@@ -450,6 +451,10 @@ impl Checked<'_> {
             let function = function.map(|(name, more)| format!(", {name} {more:+.0}"));
             let function = function.unwrap_or_default();
             text += &format!("\ncounts: {} x{:.3}{function} instructions", most.step, most.ratio);
+        }
+        // The table below judges each step by itself.
+        if let Some(first) = self.gate.map(regressions).and_then(|all| all.into_iter().next()) {
+            text += &format!("\nfailed: {first}");
         }
         escape::terminal(&text).into_owned()
     }

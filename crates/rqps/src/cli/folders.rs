@@ -120,7 +120,10 @@ pub(super) fn newest() -> Result<PathBuf> {
     let all = std::fs::read_dir(RESULTS).into_iter().flatten().flatten().filter_map(of);
     match all.max() {
         Some((_, path)) => Ok(path),
-        None => bail!("find the newest results: ./{RESULTS} holds none; name a result folder"),
+        None => bail!(
+            "find the newest results: ./{RESULTS} holds none; name a result folder\nhint: `rqps \
+             compare A B` measures and makes one; `rqps quickstart` needs no server"
+        ),
     }
 }
 
@@ -338,6 +341,7 @@ pub(super) fn execution_options(plan: Plan, out: PathBuf) -> Result<ExecutionOpt
         perf,
         debug_folders: Vec::new(),
         host_lock: host_lock(),
+        wait: Duration::ZERO,
         mark_key: mark_key()?,
         ssh_config: None,
         client_line: None,

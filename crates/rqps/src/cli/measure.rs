@@ -516,6 +516,7 @@ pub(super) fn measure_on(
         ledger: results::read_ledger(&folders::ledger())?,
         work: folders.work.clone(),
         ignores_space: folders.yes_disk,
+        wait: folders.wait,
         debug_folders: folders::debug(&folders.debug)?,
         ssh_config: hosts.ssh_config.map(Path::to_owned),
         keep: guest.keep,

@@ -35,6 +35,7 @@ use anyhow::Result;
 use clap::{CommandFactory, Parser};
 
 use crate::cli::args::{Arguments, Command, ProgressForm};
+use clap::error::{ContextKind, ContextValue};
 use rqps_host::{child, process};
 use rqps_lab::benchmarks::{client, lua};
 use rqps_lab::lab::error_text;
@@ -70,7 +71,7 @@ pub(crate) fn main() -> ExitCode {
     }
     let arguments = match Arguments::try_parse_from(with_command(std::env::args_os().collect())) {
         Ok(arguments) => arguments,
-        Err(error) => return print_usage(&error),
+        Err(error) => return print_usage(&without_inner(error)),
     };
     let all = &arguments.all;
     terminal::choose(all.progress.or(all.quiet.then_some(ProgressForm::None)));
@@ -117,6 +118,19 @@ fn with_command(mut line: Vec<OsString>) -> Vec<OsString> {
         line.insert(1, "compare".into());
     }
     line
+}
+
+/// The error without advice to use a command that only rqps itself starts.
+fn without_inner(mut error: clap::Error) -> clap::Error {
+    let kind = ContextKind::SuggestedSubcommand;
+    if let Some(ContextValue::Strings(mut names)) = error.remove(kind) {
+        let all = Arguments::command();
+        names.retain(|name| all.find_subcommand(name).is_some_and(|it| !it.is_hide_set()));
+        if !names.is_empty() {
+            error.insert(kind, ContextValue::Strings(names));
+        }
+    }
+    error
 }
 
 /// Prints help and version on stdout with exit code 0, and everything else as an error.

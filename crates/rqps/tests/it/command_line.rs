@@ -355,6 +355,10 @@ fn what_is_not_there_is_told_with_a_way_out() {
     let init = "rqps init DSN -o none.toml";
     check(&["compare", "sqlite", "--bench", "sql:none.toml"], 2, ["file none.toml", init]);
     check(&["site", "none", "-o", "site"], 2, ["in none: no such folder", "`rqps compare`"]);
+    check(&["gate"], 2, ["holds none; name a result folder", "`rqps compare A B` measures"]);
+    check(&["wardn", "b"], 2, ["unrecognized subcommand 'wardn'", "For more information"]);
+    let output = program::rqps_in(&["wardn", "b"], folder.path()).output().unwrap();
+    assert!(!program::said(&output).contains("'warden'"), "{}", program::said(&output));
     let library = "/nowhere/libsqlite3.so";
     let path = format!("sqlite={library}");
     check(&["plan", &path], 0, [library, "does not exist on this host"]);

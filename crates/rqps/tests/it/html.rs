@@ -124,6 +124,18 @@ fn it_loads_nothing_sorts_filters_and_leads_to_the_runs() {
 }
 
 #[test]
+fn thirty_two_steps_need_four_screens_of_2000_pixels() {
+    let test = "thirty_two_steps_need_four_screens_of_2000_pixels";
+    let Some(browser) = browser(test) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let page = page(folder.path(), Size { targets: 2, steps: 32, blocks: 5, seconds: 20 });
+    let height = "return document.documentElement.scrollHeight;";
+    let answer = quiet(browser.ask(&page, 1400, height)).as_u64().unwrap();
+    assert!((1000..=8000).contains(&answer), "{answer}");
+    keep_picture(&browser, &page, "steps");
+}
+
+#[test]
 fn what_is_folded_is_there_when_it_is_wanted() {
     let Some(browser) = browser("what_is_folded_is_there_when_it_is_wanted") else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 //! behind.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -75,6 +76,23 @@ fn what_leads_nowhere_is_told_on_a_busy_host_and_leaves_nothing() {
     scene.refused(&["compare", "fake@1", "--out", &taken], "`letter` and no plan.toml");
     // What could be right is told what it waits for, and has made nothing either.
     scene.refused(&["compare", "fake@1"], "another rqps is measuring");
+    scene.refused(&["compare", "fake@1", "--wait", "1s"], "another rqps is measuring");
+}
+
+#[test]
+fn a_job_waits_for_the_host_if_it_is_told_to() {
+    let scene = Scene::new();
+    let lock = scene.path("lock");
+    let measuring = Lock::acquire(Path::new(&lock), "another").expect("lock");
+    let mut rqps = scene.rqps();
+    rqps.args(["compare", "fake@1", "--steps", "point-query", "--blocks", "1", "--wait", "5m"]);
+    let mut rqps = rqps.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("start rqps");
+    let mut said = BufReader::new(rqps.stderr.take().expect("pipe")).lines().map_while(Result::ok);
+    assert!(said.any(|line| line.contains("waiting for another rqps")), "it does not say so");
+    assert!(rqps.try_wait().expect("look").is_none(), "it did not wait");
+    drop(measuring);
+    said.for_each(drop);
+    assert_eq!(rqps.wait().expect("wait").code(), Some(0));
 }
 
 #[test]

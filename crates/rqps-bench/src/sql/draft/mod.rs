@@ -15,7 +15,7 @@ use self::keys::{must_be_new, reference_of};
 pub use self::parameters::DraftFile;
 use self::parameters::{Parameter, Parameters, StatementValues, of_facts, quoted};
 use self::ranges::{Meaning, Ranges, RowOfValues, ValueGuess, ranges};
-use self::statements::{NodeKind, OWN, TokenTree, meaning, mentions};
+use self::statements::{NodeKind, OWN, TokenTree, bare, meaning, mentions};
 pub use self::survey::{AskDatabase, DatabaseSurvey, survey};
 use self::survey::{TableFacts, TopStatement};
 use rqps_model::dialect::Dialect;
@@ -23,6 +23,9 @@ use rqps_model::escape;
 
 /// Most tables with a step of their own if there are no statements.
 const STEPS: usize = 12;
+
+/// Characters of a step's name at most, but for its number.
+const NAME_MOST: usize = 60;
 
 /// Values in the place of an abbreviated list.
 const LIST: u32 = 10;
@@ -167,8 +170,9 @@ impl Draft<'_> {
             let (statements, makes_room) = self.statements(number, statement, "s");
             let ignore = self.ignored(statement, makes_room);
             let TopStatement { calls, mean_ms, .. } = statement;
+            let name = self.step_name(statement);
             self.steps.push_str(&format!(
-                "\n# {calls} calls, {mean_ms:.3} ms each\n[[step]]\nname = \"top-{number}\"\n\
+                "\n# {calls} calls, {mean_ms:.3} ms each\n[[step]]\nname = \"{name}\"\n\
                  [[step.event]]\n{ignore}{statements}"
             ));
             if statements.len() == 1 {
@@ -177,10 +181,38 @@ impl Draft<'_> {
             let (statements, _) = self.statements(number, statement, "m");
             let weight = (1000.0 * *calls as f64 / most as f64).ceil().max(1.0);
             mix.push_str(&format!(
-                "[[step.event]]\nname = \"top-{number}\"\nweight = {weight}\n{ignore}{statements}"
+                "[[step.event]]\nname = \"{name}\"\nweight = {weight}\n{ignore}{statements}"
             ));
         }
         self.steps.push_str(&mix);
+    }
+
+    /// What a statement does, and the first two tables that it does it to: `select-orders-customer`.
+    fn step_name(&mut self, statement: &TopStatement) -> String {
+        let is_apart = |letter: char| !letter.is_alphanumeric() && !"_$".contains(letter);
+        let words: Vec<&str> = statement.sql.split(is_apart).filter(|it| !it.is_empty()).collect();
+        let is_before = |word: &&str| {
+            ["FROM", "INTO", "UPDATE", "JOIN"]
+                .iter()
+                .any(|before| before.eq_ignore_ascii_case(word))
+        };
+        let places = (0..words.len()).filter(|at| is_before(&words[*at]));
+        let mut name = vec![statement.first_word()];
+        for place in places {
+            // Its schema may stand before it.
+            let after = words.iter().skip(place + 1).take(2);
+            let is_table = |word: &&&str| {
+                let is = |table: &TableFacts| bare(&table.name).eq_ignore_ascii_case(word);
+                self.tables.iter().any(is)
+            };
+            if let Some(table) = after.copied().find(|word| is_table(&word)) {
+                let is_new = !name.iter().any(|known| known == table);
+                name.extend(Some(table.to_owned()).filter(|_| is_new));
+            }
+        }
+        name.truncate(3);
+        let short: String = name.join(" ").chars().take(NAME_MOST).collect();
+        self.word(&short).replace('_', "-")
     }
 
     /// The statements of an event as TOML: the one that the server saw, and those that keep it at

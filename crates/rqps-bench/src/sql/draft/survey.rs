@@ -420,6 +420,9 @@ fn learn_members(ask: &mut AskDatabase<'_>, found: &mut DatabaseSurvey) {
     }
 }
 
+/// Calls of a statement beside which one that was seen once is no part of the load.
+const MANY_CALLS: u64 = 100;
+
 /// The statements with most total time. `left_out` gets those that the server does not prepare.
 fn statements(
     dialect: Dialect,
@@ -435,6 +438,19 @@ fn statements(
     let is_delete = |sql: &String| sql.to_uppercase().starts_with("DELETE");
     let deletes = rows.iter().filter_map(|row| row.first()?.clone()).filter(is_delete);
     let deletes: Vec<String> = deletes.collect();
+    let calls_of = |row: &Vec<Option<String>>| -> u64 {
+        row.get(1).and_then(|calls| calls.as_ref()?.parse().ok()).unwrap_or(1)
+    };
+    let is_of = |row: &Vec<Option<String>>| {
+        row.first().and_then(|sql| sql.as_deref()).is_some_and(|sql| is_of_tables(prepared(sql)))
+    };
+    let rows: Vec<_> = rows.into_iter().filter(is_of).collect();
+    let is_busy = rows.iter().any(|row| calls_of(row) >= MANY_CALLS);
+    let (once, rows): (Vec<_>, Vec<_>) =
+        rows.into_iter().partition(|row| is_busy && calls_of(row) == 1);
+    if !once.is_empty() {
+        left_out.push(format!("{} statements are left out: the server saw them once", once.len()));
+    }
     let mut found: Vec<TopStatement> = Vec::new();
     for row in rows {
         let mut cells = row.into_iter();
@@ -442,7 +458,7 @@ fn statements(
         let (Some(sql), Some(calls), Some(mean)) = (cell(), cell(), cell()) else { continue };
         let sample = cell();
         let sql = prepared(&sql);
-        if found.len() == STATEMENTS || !is_of_tables(sql) {
+        if found.len() == STATEMENTS {
             continue;
         }
         let spellings = match dialect {
@@ -780,7 +796,8 @@ impl TopStatement {
         ["UPDATE", "WITH"].contains(&self.first_word().as_str())
     }
 
-    fn first_word(&self) -> String {
+    /// Its first word, in capitals.
+    pub(super) fn first_word(&self) -> String {
         let mut words = self.sql.split(|letter: char| !letter.is_ascii_alphabetic());
         words.find(|word| !word.is_empty()).unwrap_or_default().to_uppercase()
     }
