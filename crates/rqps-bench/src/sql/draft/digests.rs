@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::operands::{NO_OPERAND, Operand, Operands};
-use super::ranges::ValueGuess;
+use super::ranges::{RowOfValues, ValueGuess};
 use super::statements::{NodeKind, SQUEEZED, TokenTree, meaning};
 use super::survey::{TableFacts, TopStatement};
 use super::written::Target;
@@ -156,13 +156,19 @@ impl<'a> Literals<'a> {
             self.sql[begin..end].to_owned()
         };
         statement.seen = chosen.iter().map(seen).collect();
-        with_list_counts(&mut statement);
+        with_list_counts(&mut statement, tables);
         (!chosen.is_empty()).then_some(statement)
     }
 }
 
-/// Spells `IN (?, ?, ?)` as a list of so many values.
-fn with_list_counts(statement: &mut TopStatement) {
+/// Spells `IN (?, ?, ?)` as a list of so many values. Its first value stays by itself if it is of
+/// one row with another.
+fn with_list_counts(statement: &mut TopStatement, tables: &[TableFacts]) {
+    let rows = meaning(statement, tables).rows;
+    let is_of_row = |value: usize| {
+        let has = |row: &RowOfValues| row.columns.iter().any(|(_, own)| *own == value);
+        rows.iter().any(|row| row.is_equal && row.columns.len() > 1 && has(row))
+    };
     let tree = TokenTree::of(statement);
     let mut lists: BTreeMap<usize, usize> = BTreeMap::new();
     for open in 1..tree.nodes.len() {
@@ -182,9 +188,16 @@ fn with_list_counts(statement: &mut TopStatement) {
         match list {
             Some((open, close)) if at == open + 1 => {
                 sql.push_str(&tree.sql[from..tree.nodes[at].begin]);
-                sql.push_str("?...");
+                let mut count = tree.items(open + 1, close).len() as u32;
+                if is_of_row(number) {
+                    sql.push_str("?, ");
+                    counts.push(1);
+                    seen.push(statement.seen.get(number).cloned().unwrap_or_default());
+                    count -= 1;
+                }
+                sql.push_str(if count > 1 { "?..." } else { "?" });
                 from = tree.nodes[close].begin;
-                counts.push(tree.items(open + 1, close).len() as u32);
+                counts.push(count);
             }
             Some(_) => continue,
             None => counts.push(1),
@@ -501,6 +514,16 @@ mod tests {
              '2024-01-02'",
             "SELECT IF(city = 'Oslo', 1, 2) FROM customer WHERE id IN (?...) AND day >= ?",
             &["1", "DATE '2024-01-02'"],
+        );
+        check(
+            "DELETE FROM customer WHERE city = 'Oslo' AND id IN (4, 5, 6)",
+            "DELETE FROM customer WHERE city = ? AND id IN (?, ?...)",
+            &["'Oslo'", "4", "4"],
+        );
+        check(
+            "DELETE FROM customer WHERE city = 'Oslo' AND id IN (4, 5)",
+            "DELETE FROM customer WHERE city = ? AND id IN (?, ?)",
+            &["'Oslo'", "4", "4"],
         );
         check(
             "SELECT /*+ MAX_EXECUTION_TIME(1000) */ day FROM customer WHERE id = 5",
