@@ -15,6 +15,12 @@ use rqps_model::{bounded, units};
 /// Most entries of a tree. What has more is no build.
 const ENTRIES_MOST: usize = 500_000;
 
+/// Most bytes of a file or a tree, holes among them: reading them takes minutes.
+const BYTES_MOST: u64 = 64 << 30;
+
+/// Most bytes of a file of sources, which a build reads as a whole.
+const SOURCE_MOST: u64 = 1 << 30;
+
 /// A file, or all files below a folder, at the time when they were hashed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
@@ -148,6 +154,9 @@ fn hash_into(sum: &mut Sha256, path: &Path, file: io::Result<File>) -> io::Resul
     let mut file = file.map_err(|error| named(path, &error))?;
     let wrong = |what: &str| io::Error::other(format!("{}: {what}", path.display()));
     let before = Mark::of(&file.metadata()?);
+    if before.bytes > BYTES_MOST {
+        return Err(too_large(path, BYTES_MOST));
+    }
     let mut bytes = 0;
     let mut piece = vec![0; 256 << 10];
     loop {
@@ -176,6 +185,10 @@ pub fn sources_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
     files(folder, true)
 }
 
+fn too_large(path: &Path, most: u64) -> io::Error {
+    io::Error::other(format!("{}: more than {} GiB", path.display(), most >> 30))
+}
+
 fn look(path: &Path, keeps_links: bool) -> io::Result<Metadata> {
     if keeps_links { fs::symlink_metadata(path) } else { fs::metadata(path) }
 }
@@ -184,7 +197,7 @@ fn look(path: &Path, keeps_links: bool) -> io::Result<Metadata> {
 /// that several lead to counts once.
 fn files(root: &Path, keeps_links: bool) -> io::Result<Vec<PathBuf>> {
     let (mut files, mut folders) = (Vec::new(), vec![root.to_owned()]);
-    let (mut seen, mut entries) = (BTreeSet::new(), 0);
+    let (mut seen, mut entries, mut bytes) = (BTreeSet::new(), 0, 0u64);
     while let Some(folder) = folders.pop() {
         let facts = fs::metadata(&folder)?;
         if !seen.insert((facts.dev(), facts.ino())) {
@@ -206,6 +219,13 @@ fn files(root: &Path, keeps_links: bool) -> io::Result<Vec<PathBuf>> {
             if facts.is_dir() {
                 folders.push(path);
             } else if facts.is_file() || facts.is_symlink() {
+                if keeps_links && facts.len() > SOURCE_MOST {
+                    return Err(too_large(&path, SOURCE_MOST));
+                }
+                bytes = bytes.saturating_add(facts.len());
+                if bytes > BYTES_MOST {
+                    return Err(too_large(root, BYTES_MOST));
+                }
                 files.push(path);
             }
         }
@@ -273,6 +293,24 @@ mod tests {
         assert!(first.check().is_err());
         assert_ne!(print().sha256, first.sha256);
         assert!(Fingerprint::of_sources(&root, &mut || false).is_err());
+    }
+
+    #[test]
+    fn holes_count_before_anything_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let hole = |name: &str, bytes: u64| {
+            let path = folder.path().join(name);
+            File::create(&path).unwrap().set_len(bytes).unwrap();
+            path
+        };
+        let large = hole("large", (1 << 30) + 1);
+        let said = sources_below(folder.path()).unwrap_err().to_string();
+        assert_eq!(said, format!("{}: more than 1 GiB", large.display()));
+        hole("large", 1 << 42);
+        for path in [folder.path(), &large] {
+            let said = Fingerprint::of(path).unwrap_err().to_string();
+            assert!(said.ends_with(": more than 64 GiB"), "{said}");
+        }
     }
 
     #[test]
