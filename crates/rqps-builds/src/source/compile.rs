@@ -222,7 +222,8 @@ impl<'a> Site<'a> {
     }
 
     /// Gives the sources of the last build the state of those that were put beside them. It refuses
-    /// what make may not see: a changed Makefile or configure leaves objects with the old flags.
+    /// what make may not see: a changed Makefile or configure leaves objects with the old flags, and a
+    /// new header may stand before one of the same name that they were made with.
     fn renew(
         &self,
         recipe: &Recipe,
@@ -237,7 +238,7 @@ impl<'a> Site<'a> {
         };
         let is_first = !seen.exists();
         let new = below(next)?;
-        let (mut changed, mut gone) = (Vec::new(), Vec::new());
+        let (mut changed, mut gone, mut unseen) = (Vec::new(), Vec::new(), None);
         if is_first {
             safe_path::new_folder(sources, 0o777).map_err(Reason::io("create", sources))?;
             self.give(sources)?;
@@ -253,9 +254,12 @@ impl<'a> Site<'a> {
                     changed.push(file.clone());
                 }
             }
+            let is_followed = |file: &&PathBuf| {
+                recipe.is_followed(file, old.contains(*file) && new.contains(*file))
+            };
+            unseen = changed.iter().chain(&gone).find(|file| !is_followed(file));
         }
-        let mut others = changed.iter().chain(&gone).filter(|file| !recipe.is_followed(file));
-        if let Some(file) = others.next() {
+        if let Some(file) = unseen {
             return Err(Reason::Build(format!("{} changed", file.display())));
         }
         let all = if is_first { vec![PathBuf::from(".")] } else { Vec::new() };

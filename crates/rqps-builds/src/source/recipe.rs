@@ -161,9 +161,10 @@ impl Recipe {
     }
 
     /// True for a file whose change makes a build compile what depends on it, or matters to none.
-    pub(super) fn is_followed(&self, file: &Path) -> bool {
+    /// `stays` is true if both states of the sources have it.
+    pub(super) fn is_followed(&self, file: &Path, stays: bool) -> bool {
         let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-        C_ENDINGS.contains(&ending) || self.is_idle(&file.to_string_lossy())
+        stays && C_ENDINGS.contains(&ending) || self.is_idle(&file.to_string_lossy())
     }
 
     /// The hash of all that decides about the code of a build, but for patches, which are in the
